@@ -20,7 +20,7 @@ Deferred* Engine::defer(Peer& peer, Deferred::Type type) noexcept {
   if (base::ListNode<Backlogged>& node = peer; !node.linked()) backlogged_.push_back(peer);
   aside_ = true;
   peer.backlog.push_back(*waiting);
-  ++counters_.backlogged;
+  if (!peer.holds) ++counters_.backlogged;
   update_short_limit(peer);
   return waiting;
 }
@@ -44,7 +44,7 @@ void tell_of_lack(Deferred& put) {
 
 void Engine::post_control(Peer& peer, const void* header, std::size_t bytes,
                           const std::byte* payload, std::size_t payload_bytes) noexcept {
-  if (open(peer) &&
+  if (may_post(peer) &&
       peer.transport->send(*peer.link, header, bytes, payload, payload_bytes) == Posted::done)
     return;
   if (peer.state == PeerState::failed) return;
@@ -82,7 +82,7 @@ bool Engine::post_put(Peer& peer, SendRequest& send, RemoteMemory to, std::size_
                       std::uint32_t& notification, const wire::Fin* fin) noexcept {
   send.stage = SendStage::writing;
   note(Step::Kind::data, send);
-  if (open(peer) && try_put(peer, send, to, bytes, notification)) return true;
+  if (may_post(peer) && try_put(peer, send, to, bytes, notification)) return true;
   Deferred* const waiting = defer(peer, Deferred::Type::put);
   if (waiting == nullptr) return false;
   if (fin != nullptr) set_control(*waiting, fin, sizeof *fin);
@@ -105,7 +105,7 @@ bool Engine::try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
 
 void Engine::post_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from,
                       std::size_t bytes) noexcept {
-  if (open(peer) && try_get(peer, receive, from, bytes)) return;
+  if (may_post(peer) && try_get(peer, receive, from, bytes)) return;
   Deferred* const waiting = defer(peer, Deferred::Type::get);
   if (waiting == nullptr) return;
   waiting->receive = &receive;
@@ -123,9 +123,20 @@ bool Engine::flush_backlogs() noexcept {
   return moved;
 }
 
-// Sends what waits for this peer until the transport is busy again.
 bool Engine::flush(Peer& peer) noexcept {
+  const bool moved = post_backlog(peer);
+  if (peer.backlog.empty()) {
+    base::ListNode<Backlogged>& node = peer;
+    node.unlink();
+    update_short_limit(peer);
+  }
+  return moved;
+}
+
+// Sends what waits for this peer until the transport is busy again.
+bool Engine::post_backlog(Peer& peer) noexcept {
   bool moved = false;
+  if (peer.holds) end_hold(peer);
   while (peer.state == PeerState::connected && !peer.backlog.empty()) {
     Deferred& front = peer.backlog.front();
     SendRequest* finished = nullptr;
@@ -143,6 +154,10 @@ bool Engine::flush(Peer& peer) noexcept {
         const wire::SenderReady ready = offer(*front.send);
         set_control(front, &ready, sizeof ready);
         front.type = Deferred::Type::control;
+        continue;
+      }
+      if (flush_bundle(peer)) {
+        moved = true;
         continue;
       }
       if (!transmit_eager(*front.send)) return moved;
@@ -168,11 +183,6 @@ bool Engine::flush(Peer& peer) noexcept {
     deferred_slab_.free(&front);
     moved = true;
     if (finished != nullptr) finish_send(*finished, finished->status.error);
-  }
-  if (peer.backlog.empty()) {
-    base::ListNode<Backlogged>& node = peer;
-    node.unlink();
-    update_short_limit(peer);
   }
   return moved;
 }

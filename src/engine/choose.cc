@@ -11,7 +11,8 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   const bool fits_eager = bytes <= peer.eager;
   // All progress is made before this message takes its ordinal: others may be sent meanwhile.
   // Figure 6, Isend (4) and (12): an announcement may have arrived; or there may be room again.
-  if (!fits_eager || peer.throttled || !peer.backlog.empty()) deliver();
+  const bool held = peer.holds && joins(peer, bytes, mode);
+  if (!held && (!fits_eager || peer.throttled || !peer.backlog.empty())) deliver();
   SendRequest& send = base::make(send_slab_, send_ids_);
   send.peer = &peer;
   send.envelope = envelope;
@@ -37,7 +38,7 @@ SendRequest* Engine::send_long(Peer& peer, Envelope envelope, Data data, std::si
   }
   if (eager) {
     note(Step::Kind::sent, send, Protocol::eager);
-    return send_eager(send);
+    return send_eager(send, held);
   }
 
   // A message too long for a receive that watches its last byte would look like one that fits: it

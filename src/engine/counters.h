@@ -28,6 +28,7 @@ struct EngineCounters {
   std::uint64_t unexpected_bytes_most = 0;
   std::uint64_t throttles = 0;
   std::uint64_t backlogged = 0;
+  std::uint64_t bundled = 0;
   std::uint64_t peers = 0;
   std::uint64_t partitions_sent = 0;
   std::uint64_t partitions_received = 0;

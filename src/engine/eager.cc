@@ -10,9 +10,10 @@
 
 namespace macadam::engine {
 
-SendRequest* Engine::send_eager(SendRequest& send) {
+// `held`: behind others of a burst.
+SendRequest* Engine::send_eager(SendRequest& send, bool held) {
   Peer& peer = *send.peer;
-  if (!open(peer) || !transmit_eager(send)) {
+  if (held || !may_post(peer) || !transmit_eager(send)) {
     if (Deferred* const waiting = defer(peer, Deferred::Type::eager)) waiting->send = &send;
     return &send;
   }

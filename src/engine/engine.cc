@@ -131,6 +131,7 @@ Peer& Engine::meet(Rank rank) {
   peer.transport = &transport;
   peer.eager = transport.limits().eager;
   peer.hybrid = transport.limits().hybrid;
+  if (!settings_.last_byte) peer.bundled = transport.limits().bundled;
   peer.link = &link;
   if (!settings_.check) peer.short_receive_limit = static_cast<std::int64_t>(peer.eager);
   peer.state = failure_.noted() ? PeerState::failed : state;
@@ -304,6 +305,8 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return partitioned_.on_done(header(wire::PartitionedDone{}));
   case wire::Kind::partition_offer:
     return partitioned_.on_offer(from, header(wire::PartitionOffer{}));
+  case wire::Kind::bundle:
+    return on_bundle(from, message, bytes);
   case wire::Kind::throttle:
     from.throttled = header(wire::Throttle{}).on;
     return update_short_limit(from);
@@ -365,6 +368,7 @@ void Engine::fail_peer(Peer& peer) noexcept {
   peer.arriving.receive = nullptr; // ends below; a message of which fragments are missing stays so
   while (!peer.backlog.empty())
     deferred_slab_.free(&peer.backlog.pop_front());
+  peer.holds = false;
   base::ListNode<Backlogged>& node = peer;
   node.unlink();
   peer.channels.for_each([](Channel& channel) { channel.waiting.clear(); });
@@ -458,6 +462,8 @@ void Engine::list_counters(base::CounterList& list) const {
   list.add("unexpected", "throttles", "senders asked to send no eager data", c.throttles);
   list.add("connection", "backlogged", "operations that waited for room or a connection",
            c.backlogged);
+  list.add("connection", "bundled", "short messages that travelled together with others",
+           c.bundled);
   list.add("connection", "peers", "peers talked to", c.peers);
 }
 

@@ -87,8 +87,15 @@ class Engine final : public Sink {
   [[gnu::always_inline]] bool send_at_once(Peer& peer, const Envelope& envelope, const Data& data,
                                            SendMode mode) {
     const std::size_t bytes = data.bytes();
-    return static_cast<std::int64_t>(bytes) <= peer.short_limit && mode != SendMode::synchronous &&
-           data.type->contiguous() && send_short(peer, envelope, data.address, bytes);
+    if (static_cast<std::int64_t>(bytes) > peer.short_limit || mode == SendMode::synchronous ||
+        !data.type->contiguous())
+      return false;
+    if (mode == SendMode::nonblocking && static_cast<std::int64_t>(bytes) <= peer.bundled) {
+      if (peer.look == looks_) return send_in_burst(peer, envelope, data.address, bytes);
+      peer.look = looks_;
+      peer.burst.count = 1;
+    }
+    return send_short(peer, envelope, data.address, bytes);
   }
 
   // Starts a receive. `peer` is the source, null for MPI_ANY_SOURCE.
@@ -151,6 +158,7 @@ class Engine final : public Sink {
     if (stands_) [[unlikely]]
       return end_after_failure();
     const Progressing guard(*this);
+    ++looks_;
     bool moved = !looks_at_last_bytes_ ? networks_.poll(*this) : poll_and_look();
     if (aside_ || partitioned_.any_left()) [[unlikely]]
       moved = look_aside() || moved;
@@ -179,6 +187,8 @@ class Engine final : public Sink {
   // How often progress() found something to do: a process that waits has not gone on while this
   // stands still.
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
+  // How often it looked, modulo 2^32.
+  [[nodiscard]] std::uint32_t looks() const { return looks_; }
 
   // Everything that must leave before this process may: backlogs, hybrid buffers not yet read,
   // sends whose owner has gone.
@@ -338,8 +348,15 @@ class Engine final : public Sink {
   bool try_get(Peer& peer, ReceiveRequest& receive, RemoteMemory from, std::size_t bytes) noexcept;
   bool flush_backlogs() noexcept;
   bool flush(Peer& peer) noexcept;
+  bool post_backlog(Peer& peer) noexcept;
   bool open(const Peer& peer) const {
     return peer.state == PeerState::connected && peer.backlog.empty();
+  }
+  // Whether what comes now may go to the transport at once.
+  bool may_post(Peer& peer) noexcept {
+    if (peer.holds) [[unlikely]]
+      send_held(peer);
+    return open(peer);
   }
   Deferred* defer(Peer& peer, Deferred::Type type) noexcept;
 
@@ -360,7 +377,7 @@ class Engine final : public Sink {
     counters_.bytes_sent += bytes;
     return true;
   }
-  SendRequest* send_eager(SendRequest& send);
+  SendRequest* send_eager(SendRequest& send, bool held);
   bool transmit_eager(SendRequest& send) noexcept;
   [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message,
                                        std::size_t bytes) noexcept {
@@ -392,6 +409,17 @@ class Engine final : public Sink {
     return (bytes & (receive.granule - 1U)) == 0;
   }
   void deliver_long(ReceiveRequest& receive, const std::byte* data, std::size_t bytes) noexcept;
+
+  // bundle.cc
+  [[gnu::noinline]] bool send_in_burst(Peer& peer, const Envelope& envelope, const void* address,
+                                       std::size_t bytes) noexcept;
+  static void hold(Peer& peer) noexcept;
+  bool joins(Peer& peer, std::size_t bytes, SendMode mode) noexcept;
+  static void end_hold(Peer& peer) noexcept;
+  [[gnu::cold]] void send_held(Peer& peer) noexcept;
+  static std::size_t bundle_room(const Peer& peer);
+  bool flush_bundle(Peer& peer) noexcept;
+  void on_bundle(const Peer& peer, const std::byte* message, std::size_t bytes) noexcept;
 
   // fragments.cc
   void receive_fragments(Peer& peer, ReceiveRequest& receive, std::size_t bytes) noexcept;
@@ -605,6 +633,7 @@ class Engine final : public Sink {
   bool stands_ = false; // no progress: some is being made, or none is possible any more
   bool progressing_ = false;
   bool ended_ = false; // everything, after a failure
+  std::uint32_t looks_ = 1;
   std::uint64_t moves_ = 0;
   EngineCounters counters_;
   Breakdown failure_;

@@ -105,6 +105,15 @@ struct Arriving {
   std::size_t bytes = 0;   // of all of it
 };
 
+// Short messages to a peer that come fast one after the other (bundle.cc).
+struct Burst {
+  std::uint32_t count = 0;   // sent since the last look; or held,
+  std::uint32_t bytes = 0;   // ... and their bytes
+  double since = 0;          // by Transport::now(): the end of the last send; or of the hold
+  std::uint32_t barred = 0;  // so many go singly, as some were held too long
+  std::uint32_t penalty = 0; // how many went singly the last time
+};
+
 // A process we talk to; made at the first message to or from it.
 struct Peer : base::ListNode<Backlogged> {
   // Payload bytes up to which a message may take the short path, -1 when it is forbidden: not
@@ -114,14 +123,20 @@ struct Peer : base::ListNode<Backlogged> {
   std::int64_t short_receive_limit = -1;
   Link* link = nullptr;
   Transport* transport = nullptr; // the network that reaches it
-  Channels channels;              // what is looked up of them lies in the line of the limits
-  std::size_t eager = 0;          // payload bytes up to which EAGER is best there,
-  std::size_t hybrid = 0;         // ... and HYBRID
+  // Payload bytes up to which messages of a burst travel together, -1 if none do, and the look
+  // since which such a message was sent.
+  std::int32_t bundled = -1;
+  std::uint32_t look = 0;
+  Channels channels;      // what is looked up of them lies in the line of the limits
+  std::size_t eager = 0;  // payload bytes up to which EAGER is best there,
+  std::size_t hybrid = 0; // ... and HYBRID
   Rank rank = 0;
   PeerState state = PeerState::connecting;
   Arriving arriving;
   bool throttled = false; // the peer asked for no eager data
   bool throttled_by_us = false;
+  bool holds = false; // the backlog are messages of a burst, which leave with the next look
+  Burst burst;
   base::List<Deferred> backlog;
 };
 

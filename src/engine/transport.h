@@ -69,10 +69,13 @@ struct NetworkEvent {
 
 // Facts about a transport, constant after construction.
 struct Limits {
-  const char* name = "";     // "shm", "rdma"
-  std::size_t message = 0;   // longest message that send() takes: header and payload, in bytes
-  std::size_t eager = 0;     // payload bytes up to which EAGER is best
-  std::size_t hybrid = 0;    // payload bytes up to which HYBRID is best
+  const char* name = "";   // "shm", "rdma"
+  std::size_t message = 0; // longest message that send() takes: header and payload, in bytes
+  std::size_t eager = 0;   // payload bytes up to which EAGER is best
+  std::size_t hybrid = 0;  // payload bytes up to which HYBRID is best
+  // Payload bytes up to which several EAGER messages go better as one; -1: none do. Less than 64
+  // KiB.
+  std::int32_t bundled = -1;
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
   std::size_t packet = 0;

@@ -29,6 +29,7 @@ enum class Kind : std::uint8_t {
   partition_fragment,
   partitioned_done,
   partition_offer,
+  bundle,
 };
 
 // EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
@@ -224,6 +225,14 @@ struct PartitionOffer {
   RemoteMemory memory;
 };
 static_assert(sizeof(PartitionOffer) == 48);
+
+// BUNDLE: several EAGER messages follow, each behind its length in bytes.
+struct Bundle {
+  Kind kind = Kind::bundle;
+  std::uint8_t pad[3] = {};
+};
+static_assert(sizeof(Bundle) == 4);
+using BundledBytes = std::uint16_t;
 
 inline constexpr std::size_t longest_control =
     std::max({sizeof(SenderReady), sizeof(ReceiverReady), sizeof(PartitionedSend)});

@@ -33,11 +33,24 @@ void Job::check_rest() {
       if (operation->cancelling && oracle_.waits(operation->number))
         say(name + ", to be cancelled, hangs");
       const Step& step = operation->step;
-      const bool alone =
-          step.what == Step::What::send && step.bytes <= bound && !program_.conditions.throttle;
+      const bool leaves =
+          (step.what == Step::What::send && step.bytes <= bound) ||
+          (step.what == Step::What::nonblocking_send && step.bytes <= process.limits.eager);
+      const bool alone = leaves && !program_.conditions.throttle;
       if (alone || oracle_.message(operation->number).receive != Oracle::none) say(name + " hangs");
     }
   }
+}
+
+void Job::check_held(int rank, bool has_looked) {
+  engine(rank).peers().for_each([&](const engine::Peer& peer) {
+    if (!peer.holds) return;
+    if (has_looked) say(fmt::format("rank {} has looked, and holds messages", rank));
+    for (const engine::Deferred& waiting : peer.backlog)
+      if (waiting.type != engine::Deferred::Type::eager ||
+          waiting.send->mode != engine::SendMode::nonblocking)
+        say(fmt::format("rank {} holds something else than a message of a burst", rank));
+  });
 }
 
 void Job::take_back(int rank) {

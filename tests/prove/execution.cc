@@ -90,6 +90,7 @@ void Execution::happen(const Event& event) {
   switch (event.what) {
   case Event::What::call:
     job_.call(event.at);
+    job_.check_held(event.at, false);
     // Where permits are not revoked at once, it waits for them.
     if (program_.conditions.transfers == Transfers::at_once) job_.check_cancels(event.at);
     return;
@@ -97,18 +98,19 @@ void Execution::happen(const Event& event) {
     network_.allow(event.delivery);
     const InLibrary library;
     engine.progress();
-    return;
+    break;
   }
   case Event::What::land:
     return network_.land(event.at, event.delivery.peer);
   case Event::What::progress: {
     const InLibrary library;
     engine.progress();
-    return;
+    break;
   }
   case Event::What::die:
     return;
   }
+  job_.check_held(event.at, true);
 }
 
 // The engine goes without a word to anybody, as the whole process does.

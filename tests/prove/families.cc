@@ -305,6 +305,21 @@ std::span<const Family> families() {
        .ranks = {{1, 2, "recv 1 0 24;isend 1 0 {12 20};send 1 0 20"},
                  {1, 2, "recv {0 *} 0 24;isend 0 0 20;cancel 0"}},
        .quick = true},
+      {.name = "bundles",
+       .about = "a burst of short nonblocking messages, of which the last are held, among all else",
+       .conditions = "read {at_once ordered} bundles;write blocking bundles refusals=1;"
+                     "read at_once bundles {late throttle bursts deaths=1}",
+       .ranks =
+           {{1, 1,
+             "isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,"
+             "{send ssend isend} 1 0 4;"
+             "isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,"
+             "isend 1 0 20;"
+             "recv 1 0 24,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4;"
+             "isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,isend 1 0 4,"
+             "recv 1 0 24"},
+            {0, 1, "recv {0 *} 0 24;ssend 0 0 4"}},
+       .quick = true},
       {.name = "senders",
        .about = "three ranks: two senders, every size, one receiver with wildcards",
        .conditions = "{read write} blocking",

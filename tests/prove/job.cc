@@ -426,6 +426,14 @@ void Job::sees(int at, int from, const std::byte* packet, std::size_t all) {
                                                    : sizeof(wire::EagerSynchronous));
     break;
   }
+  case wire::Kind::bundle:
+    for (std::size_t place = sizeof(wire::Bundle); place < all;) {
+      wire::BundledBytes length;
+      std::memcpy(&length, packet + place, sizeof length);
+      sees(at, from, packet + place + sizeof length, length);
+      place += sizeof length + length;
+    }
+    return;
   case wire::Kind::sender_ready: {
     const auto ready = read(wire::SenderReady{});
     envelope = {ready.context, ready.source, ready.tag};

@@ -75,6 +75,8 @@ class Job {
   // then each process takes back the receives that are left, and receives what is unexpected (true
   // if there was any); then nothing may be left.
   void check_rest();
+  // Nothing waits for a process to look but short messages of a burst, and these not behind a look.
+  void check_held(int rank, bool has_looked);
   void take_back(int rank);
   bool receive_rest(int rank);
   void check_end();

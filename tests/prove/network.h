@@ -197,6 +197,9 @@ class Network {
                                .message = 4096,
                                .eager = eager_limit,
                                .hybrid = hybrid_limit,
+                               .bundled = network.conditions_.bundles
+                                              ? static_cast<std::int32_t>(eager_limit)
+                                              : -1,
                                .orders_bytes = network.conditions_.last_byte,
                                .notified_put =
                                    network.conditions_.notifications ? std::size_t{4096} : 0,

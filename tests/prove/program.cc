@@ -154,6 +154,8 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.last_byte = true;
   else if (word == "throttle")
     to.throttle = true;
+  else if (word == "bundles")
+    to.bundles = true;
   else if (word == "copies")
     to.copies = true;
   else if (word == "fragments")
@@ -169,12 +171,12 @@ void parse_condition(std::string_view word, Conditions& to) {
   else if (word.starts_with("tags="))
     to.tags = value();
   else
-    throw std::invalid_argument(
-        fmt::format("\"{}\": a condition is needed: read, write, sender, "
-                    "blocking, ordered, either, late, bursts, notifications, last_byte, "
-                    "throttle, copies, fragments, refusals=N, scarce=N, deaths=N, starved=N "
-                    "or tags=N",
-                    word));
+    throw std::invalid_argument(fmt::format(
+        "\"{}\": a condition is needed: read, write, sender, "
+        "blocking, ordered, either, late, bursts, notifications, last_byte, "
+        "throttle, bundles, copies, fragments, refusals=N, scarce=N, deaths=N, starved=N "
+        "or tags=N",
+        word));
 }
 
 } // namespace
@@ -227,6 +229,7 @@ std::string show(const Program& program) {
   if (c.notifications) text += " notifications";
   if (c.last_byte) text += " last_byte";
   if (c.throttle) text += " throttle";
+  if (c.bundles) text += " bundles";
   if (c.copies) text += " copies";
   if (c.fragments) text += " fragments";
   if (c.refusals != 0) text += fmt::format(" refusals={}", c.refusals);

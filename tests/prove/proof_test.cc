@@ -53,6 +53,9 @@ TEST(Keys, StandForExactlyTheRunsThatTheySave) {
            "read throttle / send 1 0 4, send 1 0 4, send 1 0 20 / recv 0 0 24",
            "write tags=1 / send 1 0 20, send 1 1 20g / recv 0 0 24g, recv 0 1 24",
            "write / send 1 0 20 / recv * 0 24, recv 2 0 24 / send 1 0 20",
+           "read at_once bundles / isend 1 0 4, isend 1 0 4, isend 1 0 4, isend 1 0 4, isend 1 0 "
+           "4, "
+           "isend 1 0 4, recv 1 0 4 / ssend 0 0 4",
            "read ordered notifications / psend 1 0 2 6, start 0, ready 0 1, mark 0 0, end 0, start "
            "0, "
            "ready 0 0 / precv 0 0 3 4, start 0, end 0, start 0",

@@ -83,12 +83,25 @@ void add_random_steps(Program& program, Random& random, int ranks,
   }
 }
 
+void add_bursts(Program& program, Random& random) {
+  for (auto& steps : program.ranks) {
+    for (std::size_t at = steps.size(); at-- > 0;) {
+      const Step step = steps[at];
+      if (step.what == Step::What::nonblocking_send && random.chance(20))
+        steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at),
+                     static_cast<std::size_t>(random.pick(12)), step);
+    }
+  }
+}
+
 Program random_program(std::uint64_t seed) {
   Random random(seed);
   Program program;
   program.conditions = random_conditions(random);
   const int ranks = random_ranks(random);
   add_random_steps(program, random, ranks, small_sizes);
+  program.conditions.bundles = random.chance(50);
+  if (program.conditions.bundles) add_bursts(program, random);
   return program;
 }
 

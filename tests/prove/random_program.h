@@ -27,6 +27,8 @@ int random_ranks(Random& random);
 // Some two hundred steps with messages of these sizes, multiples of 4, the longest last.
 void add_random_steps(Program& program, Random& random, int ranks,
                       std::span<const std::size_t> sizes);
+// Repeats some nonblocking sends, one fast after the other.
+void add_bursts(Program& program, Random& random);
 
 // A program of 2 to 64 ranks that follows from the seed: every call, size, type and condition that
 // a Program can have.

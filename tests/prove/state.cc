@@ -326,6 +326,7 @@ class StateHash {
     add_all(peer.rank, peer.state, peer.throttled, peer.throttled_by_us, peer.short_limit,
             peer.channels.refused().size(), peer.arriving.arrived, peer.arriving.bytes,
             peer.arriving.message != nullptr, name(rank, peer.arriving.receive));
+    add_all(peer.holds, peer.look == at.looks(), peer.burst.count, peer.burst.bytes);
     for (const std::uint64_t context : peer.channels.refused())
       add(context);
     // Channels stand in a table whose order follows from their names and the order in which they
@@ -411,6 +412,7 @@ class StateHash {
     add(kind);
     switch (kind) {
     case wire::Kind::eager:
+    case wire::Kind::bundle:
       return add_bytes(packet, bytes);
     case wire::Kind::eager_synchronous: {
       const auto header = read(wire::EagerSynchronous{});

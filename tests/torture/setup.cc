@@ -46,6 +46,7 @@ Setup random_setup(std::uint64_t seed) {
   prove::add_random_steps(setup.program, random, ranks, sizes_for(setup.settings));
   set_order(random, setup);
   set_rails(random, setup);
+  prove::add_bursts(setup.program, random);
   return setup;
 }
 

@@ -36,6 +36,8 @@ inline constexpr std::size_t slot_bytes = 1024;
 inline constexpr std::size_t slot_most = slot_bytes - 7 - trailer_bytes - repeated_header;
 // Message buffers of sends whose completion was not asked for, in a process.
 inline constexpr std::uint32_t unsignalled_buffers = 7;
+inline constexpr std::size_t longest_bundled =
+    1024; // bytes of data of a message that may travel with others
 inline constexpr std::uint32_t spare_window = 3;      // receives of a connection beyond its window
 inline constexpr std::uint32_t shared_batch = 16;     // shared receives posted together
 inline constexpr std::size_t most_hybrid = 512 << 10; // bytes of a copy left behind for a receiver

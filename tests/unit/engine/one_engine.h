@@ -70,6 +70,7 @@ class RecordingTransport final : public engine::Transport {
   engine::Revoked answer = engine::Revoked::yes; // ... the network's
   bool peer_revoked = false;                     // the peer's permits
   bool peer_waits = false;
+  double clock = 0; // seconds
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -80,6 +81,8 @@ class RecordingTransport final : public engine::Transport {
   // Before the first message: takes HYBRID up to more bytes.
   void raise_hybrid(std::size_t bytes) { limits_.hybrid = bytes; }
   void copies() { limits_.copies = true; }
+  // Before the first message: messages of a burst travel together.
+  void bundles(std::int32_t bytes) { limits_.bundled = bytes; }
 
   const engine::Limits& limits() const noexcept override { return limits_; }
   engine::Link& connect(Rank peer, PeerState& state) override {
@@ -157,7 +160,7 @@ class RecordingTransport final : public engine::Transport {
   bool waits(engine::Link&) const noexcept override { return peer_waits; }
   bool idle(unsigned, unsigned) override { return false; }
   void resume() override {}
-  double now() const override { return 0; }
+  double now() const override { return clock; }
   void list_counters(base::CounterList&) const override {}
   std::vector<std::string> fallbacks() const override { return {}; }
   std::size_t memory_bytes() const override { return 0; }
