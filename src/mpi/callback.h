@@ -17,7 +17,8 @@ namespace macadam::mpi {
 // An exception of the program's, thrown by the runtime it has, must find its handler in here, where
 // the C++ runtime is a copy of its own. That learns the sizes of registers when it first unwinds,
 // and would end the process if that came later than the exception. So it does before the first
-// callback, and not at start: it reads tables of 300 KiB that most programs never need.
+// callback or if there may be threads, and not at each start: it reads tables of 300 KiB that most
+// programs never need.
 inline void prepare_to_catch() {
   static const auto once [[maybe_unused]] =
       ::_Unwind_Backtrace([](_Unwind_Context*, void*) { return _URC_END_OF_STACK; }, nullptr);

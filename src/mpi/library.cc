@@ -2,6 +2,7 @@
 #include "mpi/library.h"
 
 #include "boot/configuration.h"
+#include "mpi/callback.h"
 #include "mpi/network.h"
 #include "mpi/process.h"
 #include "mpi/tool.h"
@@ -63,6 +64,7 @@ int Library::admit_user(int wanted_level) {
   if (users++ == 0) {
     thread_level = wanted_level;
     thread_multiple = wanted_level == MPI_THREAD_MULTIPLE;
+    if (wanted_level != MPI_THREAD_SINGLE) prepare_to_catch(); // a thread may be cancelled
     update_entry();
   }
   return thread_level;
