@@ -233,6 +233,7 @@ net::rdma::DeviceLimits device_limits(const Model& model) {
   limits.registered = static_cast<std::uint64_t>(model.registered_mb) * 1'000'000;
   limits.bytes_per_s = model.bandwidth_mb_per_s * 1e6;
   limits.copy_bytes_per_s = model.copy_mb_per_s * 1e6;
+  limits.post_s = 1e-9 * model.post_ns;
   limits.round_trip_s = 2e-9 * (model.latency_ns + model.matching_ns);
   limits.atomics = model.atomics;
   limits.orders_bytes = model.orders_bytes;

@@ -29,7 +29,8 @@ double now_us() {
 void burst(Context& context) {
   const auto bursts =
       context.parameters.numbers("bursts", {50, 100, 150, 200, 250, 300, 400, 500, 750, 1000});
-  const auto bytes = static_cast<int>(context.parameters.number("bytes", 64));
+  // Each is to take a receive, and shorter ones would travel together.
+  const auto bytes = static_cast<int>(context.parameters.number("bytes", 256));
   const auto compute = static_cast<double>(context.parameters.number("compute_us", 10000));
   for (const std::int64_t count : bursts) {
     const auto messages = static_cast<std::size_t>(count);
@@ -45,9 +46,9 @@ void burst(Context& context) {
     if (context.rank == 1) {
       MPI_Recv(nullptr, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       const double start = now_us();
-      // One by one: each is to take a receive, and nonblocking ones would travel together.
       for (std::size_t i = 0; i < messages; ++i)
-        MPI_Send(at(i), bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        MPI_Isend(at(i), bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &requests[i]);
+      MPI_Waitall(static_cast<int>(messages), requests.data(), MPI_STATUSES_IGNORE);
       const double sending = now_us() - start;
       MPI_Send(&sending, 1, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD);
       continue;

@@ -52,6 +52,7 @@ struct DeviceLimits {
   double bytes_per_s = 12.5e9;    // of the port, one way
   double copy_bytes_per_s = 10e9; // of the processor, from memory to memory
   double round_trip_s = 2e-6;     // of a short message
+  double post_s = 80e-9;          // of the processor, to post a request
   bool atomics = false;           // compare-and-swap and fetch-and-add of 8 bytes
   bool orders_bytes = false;      // the last byte of a write is placed last
   // What a write places is in memory before what a later one places, for who looks there; and

@@ -143,6 +143,12 @@ std::size_t hybrid_bytes(const base::Settings& settings, const DeviceLimits& lim
       lost * most <= 2 * limits.round_trip_s ? most : 2 * limits.round_trip_s / lost);
 }
 
+std::size_t bundled_bytes(std::size_t eager, const DeviceLimits& limits) {
+  constexpr std::size_t most = 1024; // a longer one is hardly worth it where a request takes long
+  return std::min(
+      {eager, most, static_cast<std::size_t>(limits.copy_bytes_per_s * limits.post_s / 2)});
+}
+
 std::size_t split_bytes(const DeviceLimits& limits) {
   return round_up(static_cast<std::size_t>(2 * limits.bytes_per_s * limits.round_trip_s), 2 * page);
 }

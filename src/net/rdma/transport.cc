@@ -38,7 +38,7 @@ engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& d
           .message = model::header_room + eager - model::receive_headroom,
           .eager = eager,
           .hybrid = model::hybrid_bytes(settings, device),
-          .bundled = static_cast<std::int32_t>(std::min(eager, model::longest_bundled)),
+          .bundled = static_cast<std::int32_t>(model::bundled_bytes(eager, device)),
           // A message must not pass a write whose end its target looks for.
           .orders_bytes = device.orders_bytes && device.orders_arrivals,
           .packet = device.mtu,

@@ -37,6 +37,11 @@ std::uint64_t locked_kibibytes() {
   return sum;
 }
 
+// The vendor of soft-RoCE's devices, and what a request takes there: a system call that makes the
+// packet.
+constexpr std::uint32_t soft_roce = 0xffffff;
+constexpr double soft_roce_post_s = 5e-6;
+
 std::uint32_t positive(int value) {
   return static_cast<std::uint32_t>(std::max(value, 0));
 }
@@ -60,6 +65,7 @@ DeviceLimits query_limits(const Library& library, ibv_context* context, const Po
       positive(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom));
   limits.mtu = 128u << facts.mtu;
   limits.message = facts.message;
+  if (attributes.vendor_id == soft_roce) limits.post_s = soft_roce_post_s;
   if (facts.gigabits > 0) limits.bytes_per_s = facts.gigabits * 1e9 / 8;
   limits.atomics = attributes.atomic_cap != IBV_ATOMIC_NONE;
   // Verbs' rule for reliable connections: what completes at the target ensures that the data of all
