@@ -341,6 +341,17 @@ TEST(Shape, hybrid_goes_as_far_as_its_copy_costs_little) {
   EXPECT_EQ(longest(), 12345u);
 }
 
+// One more copy of a message against a request for it.
+TEST(Shape, messages_travel_together_if_their_copy_costs_little) {
+  DeviceLimits limits;
+  limits.copy_bytes_per_s = 1e9;
+  limits.post_s = 0.5e-6;
+  EXPECT_NEAR(static_cast<double>(model::bundled_bytes(8192, limits)), 250, 1);
+  EXPECT_EQ(model::bundled_bytes(64, limits), 64u); // EAGER goes no further
+  limits.post_s = 50e-6;
+  EXPECT_LE(model::bundled_bytes(8192, limits), 1024u);
+}
+
 TEST(Shape, what_no_device_allows_is_refused) {
   Settings settings = small_settings();
   settings.rdma_window = 1;
