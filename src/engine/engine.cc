@@ -233,7 +233,9 @@ void Engine::free_bounce(SendRequest& send) noexcept {
 }
 
 bool Engine::quiet() const {
-  return sends_.empty() && receiving_.empty() && backlogged_.empty();
+  for (const Peer& peer : backlogged_)
+    if (!peer.backlog.empty()) return false;
+  return sends_.empty() && receiving_.empty();
 }
 
 void Engine::drop_context(std::uint64_t context) {
