@@ -48,8 +48,10 @@ class Slab {
 
   // Objects made and not freed.
   [[nodiscard]] std::size_t live() const { return live_; }
-  // Bytes held, used or not.
-  [[nodiscard]] std::size_t bytes() const { return arenas_.size() * ArenaObjects * sizeof(Slot); }
+  // Bytes that were touched, used or not: the rest takes no memory.
+  [[nodiscard]] std::size_t bytes() const {
+    return (arenas_.size() * ArenaObjects - untouched_) * sizeof(Slot);
+  }
 
  private:
   // The free link stands behind the object, so that the first words of a freed object (its kind)
