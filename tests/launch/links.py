@@ -55,5 +55,11 @@ class LinkTest(UniverseTest):
         return [line for line in marked_processes(self.mark)
                 if re.search(r"^\d+: \S*mpiexec --link", line)]
 
+    def signal_shells(self, number):
+        """To all remote shells of the test."""
+        for line in marked_processes(self.mark):
+            if SHELL.name in line:
+                os.kill(int(line.split(":")[0]), number)
+
     def assert_nobody_waits_long(self, begin, longest=6):
         self.assertLess(time.monotonic() - begin, longest)

@@ -111,9 +111,7 @@ class Ends(DistantTest):
     def test_the_remote_shell_is_killed(self):
         pair = self.meet()
         begin = time.monotonic()
-        for line in marked_processes(self.mark):
-            if "remote_shell.py" in line:
-                os.kill(int(line.split(":")[0]), signal.SIGKILL)
+        self.signal_shells(signal.SIGKILL)
         for process in pair:
             self.finish(process, "the other side has ended", "done")
         self.assert_nobody_waits_long(begin, 8)
@@ -123,9 +121,7 @@ class Ends(DistantTest):
         pair = self.start_both(("a", "-n", 1), ("b", "-n", 1), rounds=-2)
         for process in pair:
             self.assertEqual(self.wait_for_lines(process, 1), ["met"])
-        for line in marked_processes(self.mark):
-            if "remote_shell.py" in line:
-                os.kill(int(line.split(":")[0]), signal.SIGSTOP)
+        self.signal_shells(signal.SIGSTOP)
         reasons = []
         for process, other in zip(pair, "ba"):
             _, error = process.communicate(timeout=40)

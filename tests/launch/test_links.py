@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs of different mpiexecs that meet, on different machines, which are this one under other names
 (remote_shell.py): asked for without MPI (launch_universe.cc)."""
-import os
 import pathlib
 import signal
 import subprocess
@@ -106,9 +105,7 @@ class Life(LinkTest):
     def test_the_remote_shell_is_killed(self):
         first, second = self.meet()
         begin = time.monotonic()
-        for line in marked_processes(self.mark):
-            if "remote_shell.py" in line:
-                os.kill(int(line.split(":")[0]), signal.SIGKILL)
+        self.signal_shells(signal.SIGKILL)
         self.finish(first, "it has failed")
         self.finish(second, "it has failed")
         self.assert_nobody_waits_long(begin)

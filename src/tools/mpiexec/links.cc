@@ -21,9 +21,6 @@ namespace {
 constexpr auto time_to_start = 30s; // until the other side answers
 constexpr auto time_to_rest = 1s;   // before a link ends that nobody needs
 constexpr auto time_to_write = 300ms;
-// An mpiexec that ends is seen at once; one that is only silent may have a busy machine, and what
-// its jobs have with ours goes another way.
-constexpr double least_silence_seconds = 10;
 
 // It goes on a command line, and comes from whoever has given the name of a port.
 bool is_host(std::string_view name) {
@@ -46,8 +43,7 @@ RemoteShell shell_to(const std::string& host) {
 Links::Links(ControlServer& server, Own own, OnChange on_change)
     : server_(server), own_(std::move(own)), mpiexec_(boot::read_part(server.name()).mpiexec),
       on_change_(std::move(on_change)),
-      silence_seconds_(std::max(own_.silence_seconds, least_silence_seconds)),
-      most_silent_beats_(Head::beats_within(silence_seconds_)) {}
+      most_silent_beats_(Head::beats_within(own_.silence_seconds)) {}
 
 Links::~Links() {
   const auto until = Clock::now() + time_to_write;
@@ -326,7 +322,7 @@ void Links::beat(Link& link) {
   link.say(FrameKind::beat);
   if (!link.stopped && ++link.silent_beats > most_silent_beats_)
     lose(link, fmt::format("the mpiexec on host {} has said nothing for {} s", link.place.host,
-                           silence_seconds_));
+                           own_.silence_seconds));
 }
 
 void Links::lose(Link& link, const std::string& why) {

@@ -37,7 +37,7 @@ class Links {
   using Clock = std::chrono::steady_clock;
   struct Own {
     std::string host;
-    double silence_seconds; // then the other side is gone, or after 10 s if that is later
+    double silence_seconds; // then the other side is gone
     sigset_t signal_mask;   // of processes that are started
   };
   // Whether this part of mpiexec has a link with that mpiexec now.
@@ -124,7 +124,6 @@ class Links {
   const std::string mpiexec_; // this one's name
   const OnChange on_change_;
   std::string last_loss_;
-  const double silence_seconds_;
   const int most_silent_beats_;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::pair<Link*, std::size_t>> listed_; // and its place in what is polled

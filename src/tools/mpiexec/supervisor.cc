@@ -108,12 +108,11 @@ void Supervisor::block_signals() {
 // What its ranks learn of mpiexec.
 void Supervisor::describe(boot::JobMemory& memory) {
   boot::JobHeader& header = memory.header();
-  header.universe =
-      options_.universe_size > 0
-          ? options_.universe_size
-          : std::max(static_cast<int>(first_job().memory().header().cores), memory.size());
-  services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
   const boot::JobMemory& first = first_job().memory();
+  header.universe = options_.universe_size > 0
+                        ? options_.universe_size
+                        : std::max(static_cast<int>(first.header().cores), memory.size());
+  services_.socket_name().copy(header.socket.data(), boot::longest_socket_name);
   if (const boot::JobHeader& all = first.header(); all.nodes > 1)
     header.other_host = first.node(all.node == 0 ? 1 : 0).host;
   header.file = memory.fd();
@@ -261,8 +260,12 @@ std::string Supervisor::variable(const Program& program, const char* name) const
   return inherited != nullptr ? inherited : "";
 }
 
+// Another mpiexec that ends is seen at once; one that is only silent may have a busy machine, and
+// what its jobs have with ours goes another way.
 Links::Own Supervisor::link_settings() const {
-  return {first_job().memory().own_node().host.data(), options_.silence_seconds, original_mask_};
+  constexpr double least_silence = 10; // seconds
+  return {first_job().memory().own_node().host.data(),
+          std::max(options_.silence_seconds, least_silence), original_mask_};
 }
 
 // Jobs that were spawned, so that their number is not bounded.

@@ -321,6 +321,14 @@ class OneEngine : public testing::Test {
     EXPECT_EQ(header.context_low, context);
     return payload;
   }
+  // A message to another rank, which finds no reason to wait.
+  void expect_at_once(Rank to, SendMode mode) {
+    const Bytes& data = kept.emplace_back(pattern(small, 2));
+    EXPECT_EQ(engine->send(engine->peer(to), {context, 0, tag}, describe(data), mode), nullptr);
+    Bytes payload;
+    expect<wire::Eager>(wire::Kind::eager, to, &payload);
+    EXPECT_EQ(payload, data);
+  }
   wire::SenderReady expect_offer(wire::Offer how) {
     const auto ready = expect<wire::SenderReady>(wire::Kind::sender_ready);
     EXPECT_EQ(ready.offer, how);
