@@ -24,6 +24,12 @@ Acquaintances::Acquaintance* Acquaintances::find(const Secret& secret) {
   return &*found;
 }
 
+std::shared_ptr<const MetJob> Acquaintances::look(const Secret& secret) const {
+  const auto found = std::ranges::find_if(
+      known_, [&](const Acquaintance& each) { return each.ticket.job == secret; });
+  return found == known_.end() ? nullptr : found->job;
+}
+
 Acquaintances::Acquaintance* Acquaintances::find(std::uint32_t number) {
   const auto found = std::ranges::find_if(
       known_, [&](const Acquaintance& each) { return each.job->number() == number; });

@@ -34,6 +34,8 @@ class Acquaintances {
 
   // Null if the job is not known, or, for one that was kept, has ended meanwhile.
   Acquaintance* find(const Secret& secret);
+  // The same, which may be dropped as before.
+  [[nodiscard]] std::shared_ptr<const MetJob> look(const Secret& secret) const;
   Acquaintance& add(const Ticket& ticket, std::shared_ptr<MetJob> job);
   // Its communicators are gone: it may be dropped.
   void part(const Job& job);

@@ -22,4 +22,22 @@ KnockingSide::KnockingSide(Door& own, Door& theirs, const PortKey& port, Process
     : use_(use.knocks), job_(job.job), met_{show_ticket(job.ticket), rank, random_meeting()},
       knocking_(own, theirs, PortMark::of(port), {self.job, self.rank}, met_.meeting) {}
 
+bool AwaitingOwner::done() noexcept {
+  const bool answered = call_.done();
+  try {
+    if (auto packet = call_.take_introduction()) owner_ = read_(packet->rest, packet->descriptor);
+  } catch (...) {
+    error_ = base::caught("for an introduction by mpiexec");
+  }
+  return answered || error_ || (owner_ && asking_.accepted());
+}
+
+// The owner is introduced after this process was, so whoever has accepted is known.
+Met AwaitingOwner::take() {
+  if (error_) throw std::move(*error_);
+  if (!asking_.leave() && owner_) return *owner_;
+  PacketReader answer = call_.take();
+  return read_(answer, call_.take_descriptor());
+}
+
 } // namespace macadam::boot

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "boot/acquaintances.h"
+#include "boot/call.h"
 #include "boot/door.h"
 #include "boot/universe.h"
 
@@ -90,6 +91,29 @@ class AtPort final : public Pending<Met> {
   const Clock::time_point until_ = Clock::now() + moment;
   Side side_;
   PendingResult<Met> asked_; // null: at the door
+};
+
+// Connects with mpiexec, which may introduce this process to the port's owner and that to this one:
+// then either of them answers.
+class AwaitingOwner final : public Pending<Met> {
+ public:
+  // What an introduction and an answer say, of whom this process knows the job from then on.
+  using Read = std::function<Met(PacketReader& packet, int descriptor)>;
+  AwaitingOwner(Call::Whom whom, PacketWriter request, std::optional<double> longest, Door& own,
+                const PortKey& port, std::uint32_t meeting, DoorUse& use, Read read)
+      : use_(use.knocks), asking_(own, PortMark::of(port), meeting),
+        call_(std::move(whom), std::move(request), longest), read_(std::move(read)) {}
+
+  [[nodiscard]] bool done() noexcept override;
+  Met take() override;
+
+ private:
+  Flagged use_;
+  Asking asking_; // before mpiexec knows
+  Call call_;
+  const Read read_;
+  std::optional<Met> owner_; // once introduced
+  std::optional<base::Error> error_;
 };
 
 } // namespace macadam::boot

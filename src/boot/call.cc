@@ -39,6 +39,7 @@ Call::Call(Whom whom, PacketWriter request, std::optional<double> longest)
 
 Call::~Call() {
   if (descriptor_ >= 0) close(descriptor_);
+  if (introduction_ && introduction_->descriptor >= 0) close(introduction_->descriptor);
   close(socket_);
 }
 
@@ -94,7 +95,6 @@ void Call::receive() {
 
 void Call::read(Packet packet) {
   descriptor_ = packet.descriptor;
-  stage_ = Stage::over;
   answer_ = PacketReader(std::move(packet.bytes));
   const auto head = answer_.value<AnswerHead>();
   if (head.magic != control_magic || head.version != control_version)
@@ -104,6 +104,11 @@ void Call::read(Packet packet) {
         "use one Macadam for both",
         control_version,
         head.magic == control_magic ? fmt::format("version {}", head.version) : "something else");
+  if (head.error_class == introduction) {
+    introduction_ = {std::move(answer_), take_descriptor()};
+    return;
+  }
+  stage_ = Stage::over;
   if (head.error_class == nobody_there) throw base::Error(whom_.error_class, answer_.text());
   if (head.error_class != MPI_SUCCESS) throw base::Error(head.error_class, answer_.text());
 }
@@ -136,6 +141,12 @@ PacketReader Call::wait() {
 PacketReader Call::take() {
   if (error_) throw std::move(*error_);
   return std::move(answer_);
+}
+
+std::optional<Call::Introduction> Call::take_introduction() {
+  if (!introduction_ && stage_ == Stage::over && !error_)
+    if (std::optional<Packet> packet = receive_packet(socket_)) read(std::move(*packet));
+  return std::exchange(introduction_, {});
 }
 
 // Without memory for it the job is ended, as if the caller had.

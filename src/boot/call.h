@@ -36,6 +36,13 @@ class Call {
   // ... the descriptor that came with it, for the caller to close; -1: none.
   [[nodiscard]] bool has_descriptor() const { return descriptor_ >= 0; }
   int take_descriptor() { return std::exchange(descriptor_, -1); }
+  // What mpiexec has said besides, before its answer or, for as long as this is kept, after it
+  // (control.h): the rest of the packet. Its descriptor is the caller's.
+  struct Introduction {
+    PacketReader rest;
+    int descriptor;
+  };
+  std::optional<Introduction> take_introduction();
   // Says that the answer has been taken, and what it brings is wanted.
   void confirm() const noexcept;
 
@@ -59,6 +66,7 @@ class Call {
   Stage stage_ = Stage::connecting;
   PacketReader answer_;
   int descriptor_ = -1;
+  std::optional<Introduction> introduction_;
   std::optional<base::Error> error_;
 };
 

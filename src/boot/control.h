@@ -21,10 +21,16 @@ namespace macadam::boot {
 // A connection is one operation: one packet with the request, one with the answer. So an operation
 // is called off by closing it, and the kernel does that for a process that is killed. Packets are
 // whole or not there (SOCK_SEQPACKET).
+//
+// A process that connects to a port whose owner is not there yet is introduced, if both are of the
+// mpiexec's own jobs: each gets a packet with the other's Met and the descriptor of its job's
+// memory, the one before its answer, the owner on the connection with which it has opened the port,
+// which it keeps. So the owner can accept without mpiexec, and each may have mapped the other's
+// memory before (door.h).
 
 inline constexpr std::uint64_t control_magic = 0x6d6163'6374726c; // "mac" "ctrl"
 // The version of packets, tickets and ports.
-inline constexpr std::uint32_t control_version = 5;
+inline constexpr std::uint32_t control_version = 6;
 inline constexpr std::size_t longest_packet = std::size_t{128} << 10;
 inline constexpr std::size_t longest_socket_name = 47;
 inline constexpr std::size_t longest_host_name = 63;
@@ -32,10 +38,11 @@ inline constexpr std::size_t longest_host_name = 63;
 enum class Request : std::uint32_t {
   spawn,     // commands: Spawned, with the descriptor of the job's memory. The caller confirms that
              // it has met it; unconfirmed jobs are ended
-  open_port, // none: text
+  open_port, // none: text. The connection stays, for introductions
   close_port, // text
   accept,     // text: Met, with the descriptor of the other's job's memory if it is at hand
-  connect,    // PortKey, JobTicket (of the caller): as accept
+  connect,    // PortKey, JobTicket (of the caller), number of the meeting (0: the caller cannot be
+              // introduced): as accept
   publish,    // service and port, texts
   unpublish,  // the same
   look_up,    // service: service and port, texts. To the name's own socket
@@ -69,6 +76,8 @@ struct RequestHead {
 
 // In place of an error class: nobody is there any more who could answer (Call::Whom).
 inline constexpr std::int32_t nobody_there = -1;
+// ... no answer, but an introduction.
+inline constexpr std::int32_t introduction = -2;
 
 // Begins each answer. A text follows that says what failed, or what the request asks for.
 struct AnswerHead {

@@ -8,10 +8,10 @@
 
 namespace macadam::boot {
 
-// How a process that accepts at its port and one that connects to it meet without mpiexec, as their
-// jobs know each other from before: each has the other's memory, and there a few words of its own.
-// Who cannot be met so goes elsewhere, to mpiexec, where all meet. tests/prove goes through every
-// order of what follows.
+// How a process that accepts at its port and one that connects to it meet without mpiexec: each has
+// the other's memory, as their jobs know each other from before, or mpiexec has introduced the one
+// that waits to the port's owner; and there a few words of its own. A process that cannot be met so
+// goes elsewhere, to mpiexec, where all meet. tests/prove goes through every order of what follows.
 //
 // Nothing here waits, and whoever dies in between holds up nobody: the other one leaves when it
 // likes, and what one has left in its own words is for itself to clear.
@@ -39,7 +39,7 @@ struct Visitor {
 struct Door {
   // Of who accepts here: its state in two bits; the port's mark and a count, or who knocks.
   std::atomic<std::uint64_t> word{0};
-  // Of this process when it knocks elsewhere: its state in two bits, the port's mark, the meeting.
+  // Of this process when it connects: its state in two bits, the port's mark, the meeting.
   std::atomic<std::uint64_t> question{0};
   // Processes that wait for this one at mpiexec, which says so.
   std::atomic<std::uint32_t> awaited{0};
@@ -51,7 +51,8 @@ enum class AtDoor : std::uint8_t { waits, met, elsewhere };
 namespace door {
 
 enum State : std::uint64_t { closed, open, knocked, gone };
-enum Question : std::uint64_t { none, asked, accepted };
+// What is asked is answered once: by the port's owner, or by mpiexec, which then says the rest.
+enum Question : std::uint64_t { none, asked, accepted, answered };
 
 constexpr std::uint64_t state_of(std::uint64_t word) {
   return word & 3;
@@ -64,6 +65,13 @@ constexpr std::uint64_t knock_word(Visitor visitor) {
 }
 constexpr std::uint64_t question_word(PortMark port, std::uint32_t meeting, Question question) {
   return std::uint64_t{meeting} << 32 | std::uint64_t{port.second} << 2 | question;
+}
+
+// Answers `visitor`, which asks at this port for this meeting. False if it does not ask any more.
+inline bool answer(Door& visitor, PortMark port, std::uint32_t meeting, Question as) {
+  std::uint64_t word = question_word(port, meeting, asked);
+  return visitor.question.compare_exchange_strong(word, question_word(port, meeting, as),
+                                                  std::memory_order_seq_cst);
 }
 
 } // namespace door
@@ -110,11 +118,9 @@ class Accepting {
   // False if the visitor is not known, or has gone.
   bool answer(Door* visitor) {
     if (visitor == nullptr) return false;
-    std::uint64_t word = visitor->question.load(std::memory_order_seq_cst);
+    const std::uint64_t word = visitor->question.load(std::memory_order_seq_cst);
     meeting_ = static_cast<std::uint32_t>(word >> 32);
-    if (word != door::question_word(port_, meeting_, door::asked)) return false;
-    return visitor->question.compare_exchange_strong(
-        word, door::question_word(port_, meeting_, door::accepted), std::memory_order_seq_cst);
+    return door::answer(*visitor, port_, meeting_, door::accepted);
   }
 
   Door& own_;
@@ -176,6 +182,36 @@ class Knocking {
   Visitor self_;
   std::uint32_t meeting_;
   bool knocked_ = false;
+};
+
+// The side that connects, and waits with mpiexec until the owner of the port comes; nobody else of
+// its process knocks meanwhile.
+class Asking {
+ public:
+  Asking(Door& own, PortMark port, std::uint32_t meeting)
+      : own_(own), port_(port), meeting_(meeting) {
+    own_.question.store(door::question_word(port, meeting, door::asked), std::memory_order_seq_cst);
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() { own_.question.store(door::none, std::memory_order_seq_cst); }
+
+  // By the port's owner.
+  [[nodiscard]] bool accepted() const {
+    return own_.question.load(std::memory_order_seq_cst) ==
+           door::question_word(port_, meeting_, door::accepted);
+  }
+  // Waits no more; false if the owner has accepted it.
+  [[nodiscard]] bool leave() {
+    std::uint64_t word = door::question_word(port_, meeting_, door::asked);
+    return own_.question.compare_exchange_strong(word, door::none, std::memory_order_seq_cst) ||
+           word != door::question_word(port_, meeting_, door::accepted);
+  }
+
+ private:
+  Door& own_;
+  PortMark port_;
+  std::uint32_t meeting_;
 };
 
 } // namespace macadam::boot

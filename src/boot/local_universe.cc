@@ -6,6 +6,8 @@
 #include "boot/lone_server.h"
 #include "boot/spawn_request.h"
 
+#include <unistd.h>
+
 namespace macadam::boot {
 namespace {
 
@@ -91,15 +93,16 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
     return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request),
                                              std::nullopt, [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
-                                               know_early(spawned.job, call);
+                                               know_early(spawned.job, call.take_descriptor());
                                                return spawned;
                                              });
   });
 }
 
 std::string LocalUniverse::open_port() {
-  std::string name = Call(launcher(), begin(Request::open_port)).wait().text();
-  own_ports_.insert(read_port(name).key);
+  auto call = std::make_unique<Call>(launcher(), begin(Request::open_port));
+  std::string name = call->wait().text();
+  own_ports_[read_port(name).key] = std::move(call);
   return name;
 }
 
@@ -113,6 +116,7 @@ void LocalUniverse::close_port(std::string_view port) {
 PendingResult<Met> LocalUniverse::accept(std::string_view port, std::optional<double> longest) {
   return attempt<Met>([&]() -> PendingResult<Met> {
     const PortKey key = read_port(port).key;
+    if (const auto met = accept_introduced(key)) return std::make_unique<Known<Met>>(*met);
     if (known_.empty() || door_use_.accepts || !own_ports_.contains(key))
       return ask_to_accept(port, longest);
     return std::make_unique<AtPort<AcceptingSide>>(
@@ -126,10 +130,27 @@ PendingResult<Met> LocalUniverse::ask_to_accept(std::string_view port,
   return attempt<Met>([&] {
     PacketWriter request = begin(Request::accept);
     request.text(port);
-    return std::make_unique<Called<Met>>(
-        launcher(), std::move(request), longest,
-        [this](Call& call, PacketReader answer) { return take_met(call, answer); });
+    return std::make_unique<Called<Met>>(launcher(), std::move(request), longest,
+                                         [this](Call& call, PacketReader answer) {
+                                           return read_met(answer, call.take_descriptor());
+                                         });
   });
+}
+
+// One that waits at the port with mpiexec, and still does. Those that do not any more are
+// forgotten.
+std::optional<Met> LocalUniverse::accept_introduced(const PortKey& port) {
+  const auto own = own_ports_.find(port);
+  if (own == own_ports_.end()) return {};
+  while (auto packet = own->second->take_introduction()) {
+    const Met met = read_met(packet->rest, packet->descriptor);
+    const auto job = known_.look(read_ticket(met.job).job);
+    Door* const door = job != nullptr ? job->door(met.rank) : nullptr;
+    if (door != nullptr &&
+        door::answer(*door, PortMark::of(port), met.meeting, door::Question::accepted))
+      return met;
+  }
+  return {};
 }
 
 PendingResult<Met> LocalUniverse::connect(std::string_view name, std::optional<double> longest) {
@@ -146,22 +167,30 @@ PendingResult<Met> LocalUniverse::connect(std::string_view name, std::optional<d
 }
 
 PendingResult<Met> LocalUniverse::ask_to_connect(const Port& port, std::optional<double> longest) {
-  return attempt<Met>([&] {
+  return attempt<Met>([&]() -> PendingResult<Met> {
     const JobTicket own = own_ticket();
+    const std::uint32_t meeting = door_use_.knocks ? 0 : random_meeting();
     PacketWriter request = begin(Request::connect);
     request.value(port.key);
     request.value(own);
+    request.value(meeting);
     Letter letter =
         port.host == job_.host()
             ? Letter{{port.socket, MPI_ERR_PORT, "the job that opened this port has ended"},
                      std::move(request)}
             : relayed(Where::named, port.host, port.socket, request, MPI_ERR_PORT);
-    return std::make_unique<Called<Met>>(std::move(letter.whom), std::move(letter.request), longest,
-                                         [this, key = port.key](Call& call, PacketReader answer) {
-                                           Met met = take_met(call, answer);
-                                           known_.remember(read_ticket(met.job).job, key, met.rank);
-                                           return met;
-                                         });
+    const auto read = [this, key = port.key](PacketReader& packet, int descriptor) {
+      const Met met = read_met(packet, descriptor);
+      known_.remember(read_ticket(met.job).job, key, met.rank);
+      return met;
+    };
+    if (meeting != 0)
+      return std::make_unique<AwaitingOwner>(std::move(letter.whom), std::move(letter.request),
+                                             longest, memory_.door(job_.rank()), port.key, meeting,
+                                             door_use_, read);
+    return std::make_unique<Called<Met>>(
+        std::move(letter.whom), std::move(letter.request), longest,
+        [read](Call& call, PacketReader answer) { return read(answer, call.take_descriptor()); });
   });
 }
 
@@ -239,7 +268,8 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
     return std::make_unique<Called<const Job*>>(
         content.host.data() == job_.host() ? here(content.socket.data()) : launcher(),
         std::move(request), std::nullopt, [this, content](Call& call, PacketReader answer) {
-          return call.has_descriptor() ? know(content, call) : find_here(content, answer.text());
+          const int memory = call.take_descriptor();
+          return memory >= 0 ? know(content, memory) : find_here(content, answer.text());
         });
   });
 }
@@ -252,31 +282,40 @@ const Job* LocalUniverse::find_here(const Ticket& ticket, const std::string& soc
   request.text(socket);
   Call call(here(socket), std::move(request));
   call.wait();
-  return know(ticket, call);
+  return know(ticket, call.take_descriptor());
 }
 
-// The job whose memory has come with an answer.
-const Job* LocalUniverse::know(const Ticket& ticket, Call& call) {
-  if (const auto* const known = known_.find(ticket.job)) return known->job.get();
-  auto job = std::make_shared<MetJob>(receive_memory(call.take_descriptor()));
+// The job whose memory has come in `descriptor`, which this takes.
+const Job* LocalUniverse::know(const Ticket& ticket, int descriptor) {
+  if (const auto* const known = known_.find(ticket.job)) {
+    close(descriptor);
+    return known->job.get();
+  }
+  auto job = std::make_shared<MetJob>(receive_memory(descriptor));
   return known_.add(ticket, std::move(job)).job.get();
 }
 
-Met LocalUniverse::take_met(Call& call, PacketReader& answer) {
+Met LocalUniverse::read_met(PacketReader& packet, int descriptor) {
   Met met;
-  met.job = answer.value<JobTicket>();
-  met.rank = answer.value<std::uint32_t>();
-  met.meeting = answer.value<std::uint32_t>();
-  know_early(met.job, call);
+  met.job = packet.value<JobTicket>();
+  met.rank = packet.value<std::uint32_t>();
+  met.meeting = packet.value<std::uint32_t>();
+  know_early(met.job, descriptor);
   return met;
 }
 
-// If the memory has come along; or else meet() asks for it, and says what is wrong.
-void LocalUniverse::know_early(const JobTicket& ticket, Call& call) {
+// If the memory has come along; or else meet() asks for it, and says what is wrong. Until then it
+// may be dropped again.
+void LocalUniverse::know_early(const JobTicket& ticket, int descriptor) {
+  if (descriptor < 0) return;
   const Ticket content = read_ticket(ticket);
-  if (!call.has_descriptor() || content.job == job_.secret()) return;
+  if (content.job == job_.secret() || known_.look(content.job) != nullptr) {
+    close(descriptor);
+    return;
+  }
   try {
-    know(content, call);
+    const Job* const job = know(content, descriptor);
+    known_.part(*job);
   } catch (const base::Error&) { // no descriptor or memory for it
   }
 }

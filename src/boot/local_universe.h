@@ -7,7 +7,8 @@
 #include "boot/local_job.h"
 #include "boot/universe.h"
 
-#include <set>
+#include <map>
+#include <memory>
 
 namespace macadam::boot {
 
@@ -50,18 +51,21 @@ class LocalUniverse final : public Universe {
   // For who listens at a socket of another machine, through this job's mpiexec.
   Letter relayed(Where where, std::string_view host, std::string_view socket,
                  const PacketWriter& request, int gone);
-  Met take_met(Call& call, PacketReader& answer);
+  // What an introduction and the answers to accept and connect say. Knows the job.
+  Met read_met(PacketReader& packet, int descriptor);
+  std::optional<Met> accept_introduced(const PortKey& port);
   PendingResult<Met> ask_to_accept(std::string_view port, std::optional<double> longest);
   PendingResult<Met> ask_to_connect(const Port& port, std::optional<double> longest);
-  const Job* know(const Ticket& ticket, Call& call);
+  const Job* know(const Ticket& ticket, int descriptor);
   const Job* find_here(const Ticket& ticket, const std::string& socket);
-  void know_early(const JobTicket& ticket, Call& call);
+  void know_early(const JobTicket& ticket, int descriptor);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;
   JobMemory& memory_;
   Acquaintances known_;
-  std::set<PortKey> own_ports_; // that this process has opened
+  // That this process has opened, and the calls that have, on which it is introduced.
+  std::map<PortKey, std::unique_ptr<Call>> own_ports_;
   DoorUse door_use_;
 };
 

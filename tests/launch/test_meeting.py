@@ -2,6 +2,7 @@
 """Jobs that meet: by ports, sockets and names."""
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -61,6 +62,28 @@ class Meeting(UniverseTest):
                                "1/fails=connect_in_vain=port", "0/wait=600", "0/fails=accept_in_vain=port")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertNotIn("met rank", result.stdout)
+
+    def test_one_that_waits_is_accepted_without_mpiexec(self):
+        """Which has introduced the two, and is stopped while they meet."""
+        first = self.start("-n", 1, UNIVERSE, "open", f"publish={self.mark}",
+                           spawn(1, f"look_up={self.mark}", "connect=port"), "wait=800", "accept_in_vain=port")
+        self.wait_for_lines(first, 4)
+        time.sleep(0.3)
+        first.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        first.send_signal(signal.SIGCONT)
+        self.assertEqual(self.finish(first), ["met rank 0 of 1"] * 2)
+
+    def test_one_that_gave_up_is_passed_over(self):
+        """Though it was introduced, and so is nobody after it until it has gone."""
+        first = self.start("-n", 1, UNIVERSE, "open", f"publish={self.mark}",
+                           spawn(1, f"look_up={self.mark}", "fails=connect_in_vain=port"),
+                           spawn(2, f"look_up={self.mark}", "1/wait=300", "1/connect=port"), "wait=600",
+                           "accept=port", "fails=accept_in_vain=port")
+        lines = self.finish(first)
+        self.assertEqual(sorted(line for line in lines if line.startswith("met")),
+                         ["met rank 0 of 1", "met rank 1 of 2"])
+        self.assertEqual(len([line for line in lines if "did not come within 0.1 s" in line]), 2)
 
     def test_bad_ports(self):
         closed = self.universe(1, "open", "close=port", "fails=connect=port")

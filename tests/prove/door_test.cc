@@ -27,6 +27,7 @@ namespace macadam::prove {
 namespace {
 
 using boot::Accepting;
+using boot::Asking;
 using boot::AtDoor;
 using boot::Door;
 using boot::Knocking;
@@ -216,6 +217,126 @@ TEST_F(DoorTest, is_left_by_those_whose_other_side_dies) {
         },
         [](const World&) { return std::string(); });
   }
+}
+
+// What processes and mpiexec tell each other by sockets at a port of process 0, when the others
+// connect: each packet at once, in order.
+struct Port {
+  static constexpr std::size_t most = World::most;
+  std::size_t queue[most] = {}, waiting = 0; // that connect, in the order in which they came
+  std::uint32_t asked[most] = {};            // meeting, until its connection is closed
+  std::uint32_t answer[most] = {};           // mpiexec's, for one that connects
+  std::uint32_t introduced[most] = {};       // to the owner, in this order
+  std::size_t introductions = 0, read = 0;
+  bool accepts = false;       // the owner asks mpiexec
+  std::uint32_t accepted = 0; // mpiexec's answer to that
+  int by_mpiexec = 0;         // such answers
+};
+
+struct WithMpiexec {
+  World world;
+  Port port;
+};
+
+// `patience`: as for wait_for().
+void connect_by_mpiexec(WithMpiexec& all, std::size_t self, int patience) {
+  Port& port = all.port;
+  const auto meeting = static_cast<std::uint32_t>(100 + self);
+  Asking asking(all.world.doors[self], port_of(0), meeting);
+  port.asked[self] = meeting;
+  port.queue[port.waiting++] = self;
+  if (port.waiting == 1) port.introduced[port.introductions++] = meeting;
+  Machine::now->changed();
+  Machine::now->step(0);
+  const auto look = [&] { return asking.accepted() || port.answer[self] != 0; };
+  if (patience == for_ever)
+    Machine::now->look_until([&] { return look() || all.world.over; });
+  else
+    for (bool over = false; patience > 0 && !over; --patience)
+      over = look();
+  const bool by_owner = !asking.leave();
+  port.asked[self] = 0; // no answer can be sent any more, and one that has come is still taken
+  if (by_owner && port.answer[self] != 0) Machine::now->fail("both have answered");
+  if (by_owner || port.answer[self] != 0) all.world.connected[self][0] = meeting;
+  Machine::now->changed();
+}
+
+// The owner of the port.
+void accept_by_introduction(WithMpiexec& all, std::size_t round) {
+  Port& port = all.port;
+  while (port.read < port.introductions) {
+    const std::uint32_t meeting = port.introduced[port.read++];
+    if (boot::door::answer(all.world.doors[meeting % 100], port_of(0), meeting,
+                           boot::door::accepted)) {
+      all.world.accepted[0][round] = meeting;
+      return;
+    }
+  }
+  port.accepts = true;
+  Machine::now->changed();
+  Machine::now->step(0);
+  Machine::now->look_until([&] { return port.accepted != 0 || all.world.over; });
+  port.accepts = false;
+  all.world.accepted[0][round] = port.accepted;
+  port.accepted = 0;
+  if (all.world.accepted[0][round] != 0) ++port.by_mpiexec;
+}
+
+void be_mpiexec(WithMpiexec& all) {
+  Port& port = all.port;
+  while (!all.world.over) {
+    Machine::now->look_until([&] { return (port.accepts && port.waiting > 0) || all.world.over; });
+    if (!port.accepts || port.waiting == 0) continue;
+    const std::size_t first = port.queue[0];
+    std::copy(port.queue + 1, port.queue + port.waiting, port.queue);
+    port.queue[--port.waiting] = 0;
+    const auto meeting = static_cast<std::uint32_t>(100 + first);
+    if (!boot::door::answer(all.world.doors[first], port_of(0), meeting, boot::door::answered))
+      continue;
+    if (port.asked[first] == 0) continue; // has gone
+    port.answer[first] = meeting;
+    port.accepted = meeting;
+    port.accepts = false;
+    Machine::now->changed();
+    Machine::now->step(meeting);
+  }
+}
+
+TEST_F(DoorTest, is_where_the_owner_finds_one_that_waits_with_mpiexec) {
+  std::uint64_t by_owner = 0, by_mpiexec = 0;
+  for (const int patience : {0, 1, 2, for_ever}) {
+    machine_ = {};
+    do {
+      WithMpiexec all;
+      World& world = all.world;
+      world.running = 2; // that connect
+      bool accepts = true;
+      const auto connect = [&](std::size_t self, int looks) {
+        return [&, self, looks] {
+          connect_by_mpiexec(all, self, looks);
+          if (--world.running == 0) world.over = true;
+          Machine::now->changed();
+        };
+      };
+      machine_.run({[&] {
+                      accept_by_introduction(all, 0);
+                      accept_by_introduction(all, 1);
+                      accepts = false;
+                      world.over = true;
+                      Machine::now->changed();
+                    },
+                    connect(1, patience), connect(2, 2), [&] { be_mpiexec(all); }},
+                   {{&all, sizeof all}});
+      if (world.running == 0 && !accepts && machine_.failure.empty()) {
+        machine_.fail(both_or_none(world, 0, {1, 2}));
+        ++(all.port.by_mpiexec == 0 ? by_owner : by_mpiexec);
+      }
+      ASSERT_EQ(machine_.failure, "") << "in run " << machine_.runs;
+    } while (machine_.next());
+    EXPECT_GT(machine_.runs, 1u);
+  }
+  EXPECT_GT(by_owner, 0u);
+  EXPECT_GT(by_mpiexec, 0u);
 }
 
 } // namespace

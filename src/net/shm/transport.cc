@@ -174,9 +174,12 @@ bool Transport::is_there(Peer& peer) {
   if (processes_.name(peer.rank).job == own_job) return true;
   if (peer.front == nullptr) {
     std::optional<Mapping> kept = take_kept_front(peer.rank);
-    // The only rank of a job shares its segment when it meets another one.
-    if (!kept && Mapping(processes_.memory_of(peer.rank), {0, Extent::grain}).header().magic == 0)
-      return false;
+    if (!kept) {
+      // The only rank of a job shares its segment when it meets another one.
+      const Mapping probe(processes_.memory_of(peer.rank), {0, Extent::grain});
+      if (probe.header().magic == 0) return false;
+      waiter_.wake(probe.header()); // it may sleep until this process has come
+    }
     const Mapping& front = kept ? peer.mappings.add(std::move(*kept)) : map_front(peer);
     peer.front = &front.header();
     peer.front_key = front.extent().key();

@@ -126,7 +126,7 @@ void ControlServer::on_packet(Id id, boot::Packet packet) {
     drop(id);
     return desk_.on_confirmed(id);
   }
-  if (connection.stage == Stage::asked) return send_away(id); // no client says more
+  if (connection.stage != Stage::silent) return send_away(id); // no client says more
   read_request(id, std::move(packet.bytes));
 }
 
@@ -171,6 +171,15 @@ bool ControlServer::refuse(Id id, const base::Error& error) {
   return send(id, packet.bytes(), -1, Then::close);
 }
 
+bool ControlServer::introduce(Id id, const boot::PacketWriter& rest, int descriptor) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || found->second.origin) return false;
+  boot::PacketWriter packet;
+  packet.value(boot::AnswerHead{.error_class = boot::introduction});
+  packet.append(rest);
+  return boot::send_packet(found->second.socket, packet.bytes(), descriptor);
+}
+
 bool ControlServer::send(Id id, const std::vector<std::byte>& packet, int descriptor, Then then) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return false;
@@ -179,9 +188,19 @@ bool ControlServer::send(Id id, const std::vector<std::byte>& packet, int descri
   const bool sent = origin || boot::send_packet(found->second.socket, packet, descriptor);
   if (sent && then == Then::await_confirmation)
     found->second.stage = Stage::answered;
+  else if (sent && then == Then::stay && !origin && staying_ < most_ / 2)
+    let_stay(found->second);
   else
     drop(id);
   return sent;
+}
+
+// What it is told waits in the socket, with a descriptor each: a few at most.
+void ControlServer::let_stay(Connection& connection) {
+  constexpr int room = 4096; // bytes
+  setsockopt(connection.socket, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  connection.stage = Stage::staying;
+  ++staying_;
 }
 
 void ControlServer::drop(Id id) {
@@ -189,6 +208,7 @@ void ControlServer::drop(Id id) {
   if (found == connections_.end()) return;
   if (!found->second.origin) close(found->second.socket);
   if (found->second.descriptor >= 0) close(found->second.descriptor);
+  if (found->second.stage == Stage::staying) --staying_;
   connections_.erase(found);
 }
 

@@ -32,7 +32,7 @@ class ControlServer {
     std::uint64_t id = 0;
     auto operator<=>(const Origin&) const = default;
   };
-  enum class Then { close, await_confirmation };
+  enum class Then { close, await_confirmation, stay };
 
   // Where requests go.
   class Desk {
@@ -72,9 +72,13 @@ class ControlServer {
 
   // Whether the client is still there.
   [[nodiscard]] bool is_there(Id id) const;
-  // False if the client has gone; then it is not told of by on_gone().
+  // False if the client has gone; then it is not told of by on_gone(). One that is to stay does so
+  // if there are not too many of them, until it goes.
   bool answer(Id id, const boot::PacketWriter& rest, int descriptor = -1, Then then = Then::close);
   bool refuse(Id id, const base::Error& error);
+  // A client that waits for its answer, or stays, is told of another process. False if it has gone,
+  // or has not listened to what it was told before.
+  bool introduce(Id id, const boot::PacketWriter& rest, int descriptor);
 
   // What comes from another machine is a client, too; descriptors do not reach it.
   void receive(const Origin& origin, std::vector<std::byte> request);
@@ -90,7 +94,7 @@ class ControlServer {
   void pass_on(Id id, const std::vector<std::byte>& answer, Then then);
 
  private:
-  enum class Stage { silent, asked, answered };
+  enum class Stage { silent, asked, answered, staying };
   struct Connection {
     int socket = -1; // none for one of another machine
     std::optional<Origin> origin;
@@ -105,6 +109,7 @@ class ControlServer {
   void read_request(Id id, std::vector<std::byte> bytes);
   [[nodiscard]] Id find(const Origin& origin) const;
   bool send(Id id, const std::vector<std::byte>& packet, int descriptor, Then then);
+  void let_stay(Connection& connection);
   // Forgets a connection.
   void drop(Id id);
   void send_away(Id id);
@@ -113,6 +118,7 @@ class ControlServer {
   std::string name_;
   std::map<std::string, int> listeners_; // by name
   std::map<Id, Connection> connections_;
+  std::size_t staying_ = 0;
   Id last_id_ = 0;
   std::size_t most_;                             // connections at once
   std::optional<Clock::time_point> rests_until_; // for want of descriptors

@@ -286,30 +286,34 @@ void Services::add_link(Id id) {
 void Services::connect(Id id, const boot::RequestHead& head, boot::PacketReader& rest) {
   const auto key = rest.value<boot::PortKey>();
   const auto ticket = rest.value<boot::JobTicket>();
+  const auto meeting = rest.value<std::uint32_t>();
   answer_watches();
-  ports_.connect(id, key, {ticket, head.rank}, head.job);
+  ports_.connect(id, key, {ticket, head.rank, meeting}, head.job);
 }
 
 void Services::serve(Id id, const boot::RequestHead& head, boot::PacketReader& rest,
                      RunningJob& job) {
   boot::PacketWriter answer;
+  auto then = ControlServer::Then::close;
+  const std::string_view own = job.memory().own_node().host.data();
+  const auto who = [&] { // asks
+    return boot::Met{boot::make_ticket(head.job, socket_name(), own), head.rank};
+  };
   switch (head.request) {
   case Request::spawn:
     return spawn(id, head, rest, job);
   case Request::relay:
     return relay(id, rest);
   case Request::open_port:
-    answer.text(ports_.open(head.job, head.rank, job.memory().own_node().host.data()));
+    answer.text(ports_.open(id, who(), head.job, own));
+    then = ControlServer::Then::stay;
     break;
   case Request::close_port:
     ports_.close(rest.text(), head.job, head.rank);
     break;
-  case Request::accept: {
+  case Request::accept:
     answer_watches();
-    const boot::JobTicket ticket =
-        boot::make_ticket(head.job, socket_name(), job.memory().own_node().host.data());
-    return ports_.accept(id, rest.text(), {ticket, head.rank}, head.job);
-  }
+    return ports_.accept(id, rest.text(), who(), head.job);
   case Request::publish:
   case Request::unpublish:
     return change_name(id, head, rest);
@@ -317,7 +321,7 @@ void Services::serve(Id id, const boot::RequestHead& head, boot::PacketReader& r
     base::fail(MPI_ERR_OTHER, "mpiexec does not know request {}",
                static_cast<std::uint32_t>(head.request));
   }
-  server_.answer(id, answer);
+  server_.answer(id, answer, -1, then);
 }
 
 void Services::change_name(Id id, const boot::RequestHead& head, boot::PacketReader& rest) {
