@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t batch = 16;
 // Seconds after the end of a process in which what it had sent may still arrive.
 constexpr double time_to_arrive = 0.1;
-// Seconds of waiting between two questions whether a peer is there.
+// Seconds of waiting between two questions whether a peer is there. If it does not answer, the time
+// to the next one doubles.
 constexpr double probe_interval = 0.5;
 // Messages of processes that this one has not met yet: there is one of each at most.
 constexpr std::size_t most_early = 256;
@@ -445,12 +446,15 @@ bool OfiTransport::look_for_ended(Sink& sink) {
   return !ended.empty();
 }
 
-// Of a peer that nobody watches the network may tell: what is sent to it fails.
+// Of a peer that nobody watches the network may tell: what is sent to it fails. A question may be
+// lost with the connection, which is found out by the next one; a peer that is stopped is asked
+// less and less often.
 void OfiTransport::probe(Route& route, double time) {
-  if (route.probing || time - route.probed_at < probe_interval || !can_send(route)) return;
+  if (time < route.probe_at || !can_send(route)) return;
   const wire::Question question = {++inquiries_};
   route.inquiries.emplace(question.id, Inquiry{.is_probe = true});
-  route.probed_at = time;
+  route.probe_patience = route.probing ? 2 * route.probe_patience : probe_interval;
+  route.probe_at = time + route.probe_patience;
   route.probing = true;
   if (post_message(route, wire::Kind::ask, &question, sizeof question, nullptr, 0) == Posted::done)
     return;

@@ -72,11 +72,12 @@ struct Route : engine::Link {
   std::uint64_t token = 0; // of our messages
   std::uint64_t their_token = 0;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
-  unsigned under_way = 0;   // operations of the provider's
-  unsigned unplaced = 0;    // puts that messages must not pass
-  bool talked = false;      // something has come from there, or was taken
-  double refused_since = 0; // nothing is under way, and the provider takes nothing; seconds, or 0
-  double probed_at = 0;     // seconds; whether it is there
+  unsigned under_way = 0;    // operations of the provider's
+  unsigned unplaced = 0;     // puts that messages must not pass
+  bool talked = false;       // something has come from there, or was taken
+  double refused_since = 0;  // nothing is under way, and the provider takes nothing; seconds, or 0
+  double probe_at = 0;       // when to ask again whether it is there, in seconds
+  double probe_patience = 0; // ... if it has not answered by then
   bool probing = false;
   double ended_since = 0; // that its process has ended is known since, in seconds; 0: it is not
   std::uint32_t credits = wire::window; // messages that may be sent

@@ -204,6 +204,23 @@ TEST(OfiFailure, AnEndedProcessIsToldToWhoWaits) {
   EXPECT_TRUE(world[0].transport->drain());
 }
 
+// Who waits asks whether the peer is there, which has gone before it can answer.
+TEST(OfiFailure, AQuestionThatIsLostIsAskedAgain) {
+  World world(2);
+  ASSERT_TRUE(world.send(0, 1, "one"));
+  ASSERT_TRUE(world.send(1, 0, "two"));
+  ASSERT_TRUE(world.until(
+      [&] { return world[1].received[0].size() == 1 && world[0].received[1].size() == 1; }));
+  world[1].its_life = boot::Life::unknown;
+  world[0].transport->arm();
+  world[0].transport->poll(world[0]);
+  world[1].transport.reset();
+  ASSERT_TRUE(world.until([&] {
+    world[0].transport->arm();
+    return world[0].states[1] == engine::PeerState::failed;
+  }));
+}
+
 // What is under way to a process whose endpoint goes ends, not ok, without anybody's word.
 TEST(OfiFailure, OperationsUnderWayEnd) {
   std::vector<char> there(1 << 20), here(1 << 20);
