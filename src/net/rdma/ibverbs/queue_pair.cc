@@ -70,16 +70,31 @@ std::string text_of_remote(const QueuePairAddress& remote) {
                      remote.port.lid);
 }
 
+// What needs a peer's address on the Ethernet: the kernel asks for that and waits a second, which a
+// busy machine can miss. An errno, or 0.
+template <class Call>
+int ask_for_address(Call&& call) {
+  constexpr int most = 3; // times
+  int error = call();
+  for (int i = 1; i < most && error == ETIMEDOUT; ++i)
+    error = call();
+  return error;
+}
+
 } // namespace
 
 std::unique_ptr<AddressHandle> make_address(Port& port, const PortAddress& to) {
   ibv_ah_attr route = port.route_to(to);
-  Owned<ibv_ah> handle(port.library.create_ah(port.domain.get(), &route), port.library.destroy_ah);
-  if (handle == nullptr) {
+  Owned<ibv_ah> handle(nullptr, port.library.destroy_ah);
+  const int error = ask_for_address([&] {
+    handle.reset(port.library.create_ah(port.domain.get(), &route));
+    return handle == nullptr ? errno : 0;
+  });
+  if (error != 0) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: {} finds no way to GID {}, LID {}: {}; are both ports in one network, and is "
                "the peer's address reachable (ping)?",
-               port.name, text_of(to.gid), to.lid, text_of_errno(errno));
+               port.name, text_of(to.gid), to.lid, text_of_errno(error));
   }
   return std::make_unique<Address>(std::move(handle));
 }
@@ -174,7 +189,8 @@ void IbverbsQueuePair::fail() {
 }
 
 void IbverbsQueuePair::modify(ibv_qp_attr& attributes, int mask, const char* to) {
-  const int error = port_.library.modify_qp(pair_.get(), &attributes, mask);
+  const int error =
+      ask_for_address([&] { return port_.library.modify_qp(pair_.get(), &attributes, mask); });
   if (error == 0) return;
   if (datagrams_ || remote_.number == 0) {
     base::fail(MPI_ERR_OTHER, "RDMA: queue pair {} of {} cannot {}: {}", number(), port_.name, to,
