@@ -11,6 +11,9 @@
 namespace macadam::boot {
 namespace {
 
+// A port for which this process is introduced takes a descriptor.
+constexpr std::size_t most_kept_calls = 64;
+
 // Makes a request, which may throw, into something pending in either case.
 template <class Result, class Make>
 PendingResult<Result> attempt(Make make) {
@@ -102,6 +105,7 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
 std::string LocalUniverse::open_port() {
   auto call = std::make_unique<Call>(launcher(), begin(Request::open_port));
   std::string name = call->wait().text();
+  if (own_ports_.size() >= most_kept_calls) call.reset();
   own_ports_[read_port(name).key] = std::move(call);
   return name;
 }
@@ -141,7 +145,7 @@ PendingResult<Met> LocalUniverse::ask_to_accept(std::string_view port,
 // forgotten.
 std::optional<Met> LocalUniverse::accept_introduced(const PortKey& port) {
   const auto own = own_ports_.find(port);
-  if (own == own_ports_.end()) return {};
+  if (own == own_ports_.end() || own->second == nullptr) return {};
   while (auto packet = own->second->take_introduction()) {
     const Met met = read_met(packet->rest, packet->descriptor);
     const auto job = known_.look(read_ticket(met.job).job);

@@ -64,7 +64,8 @@ class LocalUniverse final : public Universe {
   LocalJob& job_;
   JobMemory& memory_;
   Acquaintances known_;
-  // That this process has opened, and the calls that have, on which it is introduced.
+  // That this process has opened, and the calls that have, on which it is introduced; null: it is
+  // not.
   std::map<PortKey, std::unique_ptr<Call>> own_ports_;
   DoorUse door_use_;
 };
