@@ -20,7 +20,7 @@ Acquaintances::Acquaintance* Acquaintances::find(const Secret& secret) {
     known_.erase(found);
     return nullptr;
   }
-  found->parted = false;
+  found->parted = found->introduced = false;
   return &*found;
 }
 
@@ -37,7 +37,14 @@ Acquaintances::Acquaintance* Acquaintances::find(std::uint32_t number) {
 }
 
 Acquaintances::Acquaintance& Acquaintances::add(const Ticket& ticket, std::shared_ptr<MetJob> job) {
-  return known_.emplace_back(Acquaintance{ticket, std::move(job), false, {}});
+  return known_.emplace_back(Acquaintance{ticket, std::move(job), false, false, {}});
+}
+
+void Acquaintances::add_introduced(const Ticket& ticket, std::shared_ptr<MetJob> job) {
+  if (std::ranges::count(known_, true, &Acquaintance::introduced) ==
+      static_cast<std::ptrdiff_t>(most_kept))
+    known_.erase(std::ranges::find(known_, true, &Acquaintance::introduced));
+  add(ticket, std::move(job)).introduced = true;
 }
 
 // Those that have ended go with it, so that their memory is not kept for long.
@@ -56,8 +63,8 @@ void Acquaintances::part(const Job& job) {
   });
 }
 
-void Acquaintances::drop_parted() {
-  std::erase_if(known_, [](const Acquaintance& each) { return each.parted; });
+void Acquaintances::drop_unused() {
+  std::erase_if(known_, [](const Acquaintance& each) { return each.parted || each.introduced; });
 }
 
 void Acquaintances::remember(const Secret& job, const PortKey& port, std::uint32_t rank) {

@@ -18,13 +18,14 @@ namespace macadam::boot {
 // stay connected with.
 class Acquaintances {
  public:
-  // Of the jobs that nobody knows any more.
+  // Of the jobs that nobody knows any more, and of those that nobody has met yet.
   static constexpr std::size_t most_kept = 4;
 
   struct Acquaintance {
     Ticket ticket;
     std::shared_ptr<MetJob> job; // shared with who knocks at its doors
     bool parted = false;
+    bool introduced = false; // and not met yet
     struct Port {
       PortKey key;
       std::uint32_t rank;
@@ -37,9 +38,11 @@ class Acquaintances {
   // The same, which may be dropped as before.
   [[nodiscard]] std::shared_ptr<const MetJob> look(const Secret& secret) const;
   Acquaintance& add(const Ticket& ticket, std::shared_ptr<MetJob> job);
+  // One that may never be met: it is dropped for later ones until find() is asked for it.
+  void add_introduced(const Ticket& ticket, std::shared_ptr<MetJob> job);
   // Its communicators are gone: it may be dropped.
   void part(const Job& job);
-  void drop_parted();
+  void drop_unused();
 
   void remember(const Secret& job, const PortKey& port, std::uint32_t rank);
   struct PortOwner {

@@ -25,7 +25,8 @@ KnockingSide::KnockingSide(Door& own, Door& theirs, const PortKey& port, Process
 bool AwaitingOwner::done() noexcept {
   const bool answered = call_.done();
   try {
-    if (auto packet = call_.take_introduction()) owner_ = read_(packet->rest, packet->descriptor);
+    if (auto introduction = call_.take_introduction())
+      owner_ = read_introduction_(std::move(*introduction));
   } catch (...) {
     error_ = base::caught("for an introduction by mpiexec");
   }
@@ -36,8 +37,7 @@ bool AwaitingOwner::done() noexcept {
 Met AwaitingOwner::take() {
   if (error_) throw std::move(*error_);
   if (!asking_.leave() && owner_) return *owner_;
-  PacketReader answer = call_.take();
-  return read_(answer, call_.take_descriptor());
+  return read_(call_, call_.take());
 }
 
 } // namespace macadam::boot

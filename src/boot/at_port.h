@@ -97,12 +97,15 @@ class AtPort final : public Pending<Met> {
 // then either of them answers.
 class AwaitingOwner final : public Pending<Met> {
  public:
-  // What an introduction and an answer say, of whom this process knows the job from then on.
-  using Read = std::function<Met(PacketReader& packet, int descriptor)>;
+  // Both know the job from then on.
+  using ReadIntroduction = std::function<Met(Call::Introduction introduction)>;
+  using Read = std::function<Met(Call& call, PacketReader answer)>;
   AwaitingOwner(Call::Whom whom, PacketWriter request, std::optional<double> longest, Door& own,
-                const PortKey& port, std::uint32_t meeting, DoorUse& use, Read read)
+                const PortKey& port, std::uint32_t meeting, DoorUse& use,
+                ReadIntroduction read_introduction, Read read)
       : use_(use.knocks), asking_(own, PortMark::of(port), meeting),
-        call_(std::move(whom), std::move(request), longest), read_(std::move(read)) {}
+        call_(std::move(whom), std::move(request), longest),
+        read_introduction_(std::move(read_introduction)), read_(std::move(read)) {}
 
   [[nodiscard]] bool done() noexcept override;
   Met take() override;
@@ -111,6 +114,7 @@ class AwaitingOwner final : public Pending<Met> {
   Flagged use_;
   Asking asking_; // before mpiexec knows
   Call call_;
+  const ReadIntroduction read_introduction_;
   const Read read_;
   std::optional<Met> owner_; // once introduced
   std::optional<base::Error> error_;

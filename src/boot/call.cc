@@ -104,7 +104,7 @@ void Call::read(Packet packet) {
         "use one Macadam for both",
         control_version,
         head.magic == control_magic ? fmt::format("version {}", head.version) : "something else");
-  if (head.error_class == introduction) {
+  if (head.error_class == an_introduction) {
     introduction_ = {std::move(answer_), take_descriptor()};
     return;
   }

@@ -77,7 +77,7 @@ struct RequestHead {
 // In place of an error class: nobody is there any more who could answer (Call::Whom).
 inline constexpr std::int32_t nobody_there = -1;
 // ... no answer, but an introduction.
-inline constexpr std::int32_t introduction = -2;
+inline constexpr std::int32_t an_introduction = -2;
 
 // Begins each answer. A text follows that says what failed, or what the request asks for.
 struct AnswerHead {

@@ -46,6 +46,14 @@ class EitherName final : public Pending<std::string> {
   PendingResult<std::string> here_, elsewhere_;
 };
 
+Met read_fields(PacketReader& packet) {
+  Met met;
+  met.job = packet.value<JobTicket>();
+  met.rank = packet.value<std::uint32_t>();
+  met.meeting = packet.value<std::uint32_t>();
+  return met;
+}
+
 } // namespace
 
 std::optional<int> LocalUniverse::size() const {
@@ -147,7 +155,7 @@ std::optional<Met> LocalUniverse::accept_introduced(const PortKey& port) {
   const auto own = own_ports_.find(port);
   if (own == own_ports_.end() || own->second == nullptr) return {};
   while (auto packet = own->second->take_introduction()) {
-    const Met met = read_met(packet->rest, packet->descriptor);
+    const Met met = read_introduction(std::move(*packet));
     const auto job = known_.look(read_ticket(met.job).job);
     Door* const door = job != nullptr ? job->door(met.rank) : nullptr;
     if (door != nullptr &&
@@ -183,18 +191,22 @@ PendingResult<Met> LocalUniverse::ask_to_connect(const Port& port, std::optional
             ? Letter{{port.socket, MPI_ERR_PORT, "the job that opened this port has ended"},
                      std::move(request)}
             : relayed(Where::named, port.host, port.socket, request, MPI_ERR_PORT);
-    const auto read = [this, key = port.key](PacketReader& packet, int descriptor) {
-      const Met met = read_met(packet, descriptor);
+    const auto read = [this, key = port.key](Call& call, PacketReader answer) {
+      const Met met = read_met(answer, call.take_descriptor());
       known_.remember(read_ticket(met.job).job, key, met.rank);
       return met;
     };
-    if (meeting != 0)
-      return std::make_unique<AwaitingOwner>(std::move(letter.whom), std::move(letter.request),
-                                             longest, memory_.door(job_.rank()), port.key, meeting,
-                                             door_use_, read);
-    return std::make_unique<Called<Met>>(
-        std::move(letter.whom), std::move(letter.request), longest,
-        [read](Call& call, PacketReader answer) { return read(answer, call.take_descriptor()); });
+    if (meeting == 0)
+      return std::make_unique<Called<Met>>(std::move(letter.whom), std::move(letter.request),
+                                           longest, read);
+    const auto read_owner = [this, key = port.key](Call::Introduction introduction) {
+      const Met met = read_introduction(std::move(introduction));
+      known_.remember(read_ticket(met.job).job, key, met.rank);
+      return met;
+    };
+    return std::make_unique<AwaitingOwner>(std::move(letter.whom), std::move(letter.request),
+                                           longest, memory_.door(job_.rank()), port.key, meeting,
+                                           door_use_, read_owner, read);
   });
 }
 
@@ -300,26 +312,37 @@ const Job* LocalUniverse::know(const Ticket& ticket, int descriptor) {
 }
 
 Met LocalUniverse::read_met(PacketReader& packet, int descriptor) {
-  Met met;
-  met.job = packet.value<JobTicket>();
-  met.rank = packet.value<std::uint32_t>();
-  met.meeting = packet.value<std::uint32_t>();
+  const Met met = read_fields(packet);
   know_early(met.job, descriptor);
   return met;
 }
 
-// If the memory has come along; or else meet() asks for it, and says what is wrong. Until then it
-// may be dropped again.
+// Whether they will meet is open: the job may be dropped again.
+Met LocalUniverse::read_introduction(Call::Introduction introduction) {
+  const Met met = read_fields(introduction.rest);
+  const Ticket ticket = read_ticket(met.job);
+  if (ticket.job == job_.secret() || known_.look(ticket.job) != nullptr) {
+    close(introduction.descriptor);
+    return met;
+  }
+  try {
+    known_.add_introduced(ticket,
+                          std::make_shared<MetJob>(receive_memory(introduction.descriptor)));
+  } catch (const base::Error&) { // as know_early()
+  }
+  return met;
+}
+
+// If the memory has come along; or else meet() asks for it, and says what is wrong.
 void LocalUniverse::know_early(const JobTicket& ticket, int descriptor) {
-  if (descriptor < 0) return;
   const Ticket content = read_ticket(ticket);
-  if (content.job == job_.secret() || known_.look(content.job) != nullptr) {
+  if (descriptor < 0) return;
+  if (content.job == job_.secret()) {
     close(descriptor);
     return;
   }
   try {
-    const Job* const job = know(content, descriptor);
-    known_.part(*job);
+    know(content, descriptor);
   } catch (const base::Error&) { // no descriptor or memory for it
   }
 }

@@ -34,7 +34,7 @@ class LocalUniverse final : public Universe {
   PendingResult<const Job*> meet(const JobTicket& ticket) override;
   void forget(const Job& job) override;
   // This process has left MPI: nothing of jobs is kept that it has parted from.
-  void rest() { known_.drop_parted(); }
+  void rest() { known_.drop_unused(); }
 
  private:
   // This job's mpiexec. Starts one beside a lone program. Throws MPI_ERR_OTHER. `gone` is the error
@@ -53,6 +53,7 @@ class LocalUniverse final : public Universe {
                  const PacketWriter& request, int gone);
   // What an introduction and the answers to accept and connect say. Knows the job.
   Met read_met(PacketReader& packet, int descriptor);
+  Met read_introduction(Call::Introduction introduction);
   std::optional<Met> accept_introduced(const PortKey& port);
   PendingResult<Met> ask_to_accept(std::string_view port, std::optional<double> longest);
   PendingResult<Met> ask_to_connect(const Port& port, std::optional<double> longest);

@@ -233,6 +233,11 @@ class Ends(UniverseTest):
         process.kill()
         self.assert_nothing_left(within=3.0)
 
+    def test_a_job_that_has_ended_is_known_still(self):
+        result = self.universe(1, spawn(1, "who"), "wait=300", "meet")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("met a job of 1", result.stdout)
+
     def test_the_hang_page_tells_jobs_apart(self):
         process = self.start("-n", 1, "-timeout", "1", UNIVERSE, spawn(2, "wait=30000"), "wait=30000")
         out, error = process.communicate(timeout=20)

@@ -175,7 +175,7 @@ bool ControlServer::introduce(Id id, const boot::PacketWriter& rest, int descrip
   const auto found = connections_.find(id);
   if (found == connections_.end() || found->second.origin) return false;
   boot::PacketWriter packet;
-  packet.value(boot::AnswerHead{.error_class = boot::introduction});
+  packet.value(boot::AnswerHead{.error_class = boot::an_introduction});
   packet.append(rest);
   return boot::send_packet(found->second.socket, packet.bytes(), descriptor);
 }
