@@ -130,7 +130,7 @@ TEST_F(AtPortTest, lets_those_go_first_who_wait_with_mpiexec) {
 
 TEST_F(AtPortTest, sends_strangers_and_those_for_other_ports_away) {
   accepts.known.part(*accepts.known.find(connects.memory.header().secret)->job);
-  accepts.known.drop_parted();
+  accepts.known.drop_unused();
   auto accepting = accepts.accept();
   auto connecting = connects.connect(secret());
   EXPECT_FALSE(connecting.done());
