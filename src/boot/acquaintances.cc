@@ -12,9 +12,13 @@ constexpr std::size_t most_ports = 16; // of a job
 
 } // namespace
 
+std::list<Acquaintances::Acquaintance>::iterator Acquaintances::place_of(const Secret& secret) {
+  return std::ranges::find_if(known_,
+                              [&](const Acquaintance& each) { return each.ticket.job == secret; });
+}
+
 Acquaintances::Acquaintance* Acquaintances::find(const Secret& secret) {
-  const auto found = std::ranges::find_if(
-      known_, [&](const Acquaintance& each) { return each.ticket.job == secret; });
+  const auto found = place_of(secret);
   if (found == known_.end()) return nullptr;
   if (found->parted && found->job->has_ended()) {
     known_.erase(found);
@@ -24,9 +28,8 @@ Acquaintances::Acquaintance* Acquaintances::find(const Secret& secret) {
   return &*found;
 }
 
-std::shared_ptr<const MetJob> Acquaintances::look(const Secret& secret) const {
-  const auto found = std::ranges::find_if(
-      known_, [&](const Acquaintance& each) { return each.ticket.job == secret; });
+std::shared_ptr<const MetJob> Acquaintances::look(const Secret& secret) {
+  const auto found = place_of(secret);
   return found == known_.end() ? nullptr : found->job;
 }
 
@@ -40,11 +43,13 @@ Acquaintances::Acquaintance& Acquaintances::add(const Ticket& ticket, std::share
   return known_.emplace_back(Acquaintance{ticket, std::move(job), false, false, {}});
 }
 
-void Acquaintances::add_introduced(const Ticket& ticket, std::shared_ptr<MetJob> job) {
+void Acquaintances::mark_introduced(const Secret& secret) {
+  const auto found = place_of(secret);
+  if (found == known_.end()) return;
   if (std::ranges::count(known_, true, &Acquaintance::introduced) ==
       static_cast<std::ptrdiff_t>(most_kept))
     known_.erase(std::ranges::find(known_, true, &Acquaintance::introduced));
-  add(ticket, std::move(job)).introduced = true;
+  found->introduced = true;
 }
 
 // Those that have ended go with it, so that their memory is not kept for long.
@@ -68,8 +73,7 @@ void Acquaintances::drop_unused() {
 }
 
 void Acquaintances::remember(const Secret& job, const PortKey& port, std::uint32_t rank) {
-  const auto found = std::ranges::find_if(
-      known_, [&](const Acquaintance& each) { return each.ticket.job == job; });
+  const auto found = place_of(job);
   if (found == known_.end()) return;
   auto& ports = found->ports;
   std::erase_if(ports, [&](const Acquaintance::Port& each) { return each.key == port; });

@@ -36,10 +36,10 @@ class Acquaintances {
   // Null if the job is not known, or, for one that was kept, has ended meanwhile.
   Acquaintance* find(const Secret& secret);
   // The same, which may be dropped as before.
-  [[nodiscard]] std::shared_ptr<const MetJob> look(const Secret& secret) const;
+  [[nodiscard]] std::shared_ptr<const MetJob> look(const Secret& secret);
   Acquaintance& add(const Ticket& ticket, std::shared_ptr<MetJob> job);
-  // One that may never be met: it is dropped for later ones until find() is asked for it.
-  void add_introduced(const Ticket& ticket, std::shared_ptr<MetJob> job);
+  // It may never be met, and is dropped for later ones until find() is asked for it.
+  void mark_introduced(const Secret& secret);
   // Its communicators are gone: it may be dropped.
   void part(const Job& job);
   void drop_unused();
@@ -54,6 +54,8 @@ class Acquaintances {
   [[nodiscard]] bool empty() const { return known_.empty(); }
 
  private:
+  std::list<Acquaintance>::iterator place_of(const Secret& secret);
+
   std::list<Acquaintance> known_; // those that were parted from in this order, the last one last
 };
 

@@ -26,7 +26,7 @@ bool AwaitingOwner::done() noexcept {
   const bool answered = call_.done();
   try {
     if (auto introduction = call_.take_introduction())
-      owner_ = read_introduction_(std::move(*introduction));
+      owner_ = read_introduction_(call_, std::move(*introduction));
   } catch (...) {
     error_ = base::caught("for an introduction by mpiexec");
   }

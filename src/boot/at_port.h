@@ -98,11 +98,10 @@ class AtPort final : public Pending<Met> {
 class AwaitingOwner final : public Pending<Met> {
  public:
   // Both know the job from then on.
-  using ReadIntroduction = std::function<Met(Call::Introduction introduction)>;
-  using Read = std::function<Met(Call& call, PacketReader answer)>;
+  using Read = std::function<Met(Call& call, PacketReader packet)>;
   AwaitingOwner(Call::Whom whom, PacketWriter request, std::optional<double> longest, Door& own,
-                const PortKey& port, std::uint32_t meeting, DoorUse& use,
-                ReadIntroduction read_introduction, Read read)
+                const PortKey& port, std::uint32_t meeting, DoorUse& use, Read read_introduction,
+                Read read)
       : use_(use.knocks), asking_(own, PortMark::of(port), meeting),
         call_(std::move(whom), std::move(request), longest),
         read_introduction_(std::move(read_introduction)), read_(std::move(read)) {}
@@ -114,8 +113,7 @@ class AwaitingOwner final : public Pending<Met> {
   Flagged use_;
   Asking asking_; // before mpiexec knows
   Call call_;
-  const ReadIntroduction read_introduction_;
-  const Read read_;
+  const Read read_introduction_, read_;
   std::optional<Met> owner_; // once introduced
   std::optional<base::Error> error_;
 };

@@ -39,7 +39,6 @@ Call::Call(Whom whom, PacketWriter request, std::optional<double> longest)
 
 Call::~Call() {
   if (descriptor_ >= 0) close(descriptor_);
-  if (introduction_ && introduction_->descriptor >= 0) close(introduction_->descriptor);
   close(socket_);
 }
 
@@ -94,6 +93,7 @@ void Call::receive() {
 }
 
 void Call::read(Packet packet) {
+  if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = packet.descriptor;
   answer_ = PacketReader(std::move(packet.bytes));
   const auto head = answer_.value<AnswerHead>();
@@ -105,7 +105,7 @@ void Call::read(Packet packet) {
         control_version,
         head.magic == control_magic ? fmt::format("version {}", head.version) : "something else");
   if (head.error_class == an_introduction) {
-    introduction_ = {std::move(answer_), take_descriptor()};
+    introduction_ = std::move(answer_);
     return;
   }
   stage_ = Stage::over;
@@ -143,7 +143,7 @@ PacketReader Call::take() {
   return std::move(answer_);
 }
 
-std::optional<Call::Introduction> Call::take_introduction() {
+std::optional<PacketReader> Call::take_introduction() {
   if (!introduction_ && stage_ == Stage::over && !error_)
     if (std::optional<Packet> packet = receive_packet(socket_)) read(std::move(*packet));
   return std::exchange(introduction_, {});

@@ -37,12 +37,8 @@ class Call {
   [[nodiscard]] bool has_descriptor() const { return descriptor_ >= 0; }
   int take_descriptor() { return std::exchange(descriptor_, -1); }
   // What mpiexec has said besides, before its answer or, for as long as this is kept, after it
-  // (control.h): the rest of the packet. Its descriptor is the caller's.
-  struct Introduction {
-    PacketReader rest;
-    int descriptor;
-  };
-  std::optional<Introduction> take_introduction();
+  // (control.h): the rest of the packet, whose descriptor is the call's until the next one.
+  std::optional<PacketReader> take_introduction();
   // Says that the answer has been taken, and what it brings is wanted.
   void confirm() const noexcept;
 
@@ -66,7 +62,7 @@ class Call {
   Stage stage_ = Stage::connecting;
   PacketReader answer_;
   int descriptor_ = -1;
-  std::optional<Introduction> introduction_;
+  std::optional<PacketReader> introduction_;
   std::optional<base::Error> error_;
 };
 

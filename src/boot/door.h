@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace macadam::boot {
 
@@ -129,63 +130,8 @@ class Accepting {
   std::uint32_t meeting_ = 0;
 };
 
-// The side that connects; nobody else of its process knocks meanwhile. `self` is as the other one
-// knows it, `meeting` a number of its own choice.
-class Knocking {
- public:
-  Knocking(Door& own, Door& theirs, PortMark port, Visitor self, std::uint32_t meeting)
-      : own_(own), theirs_(theirs), port_(port), self_(self), meeting_(meeting) {}
-  Knocking(const Knocking&) = delete;
-  Knocking& operator=(const Knocking&) = delete;
-  ~Knocking() {
-    if (knocked_) own_.question.store(door::none, std::memory_order_seq_cst);
-  }
-
-  AtDoor look() {
-    if (knocked_) return hear();
-    std::uint64_t word = theirs_.word.load(std::memory_order_seq_cst);
-    if (door::state_of(word) == door::gone) return AtDoor::elsewhere;
-    if (door::state_of(word) != door::open) return AtDoor::waits;
-    if (word != door::open_word(port_, static_cast<std::uint32_t>(word >> 32)))
-      return AtDoor::elsewhere; // it accepts at another port
-    own_.question.store(door::question_word(port_, meeting_, door::asked),
-                        std::memory_order_seq_cst);
-    knocked_ = theirs_.word.compare_exchange_strong(word, door::knock_word(self_),
-                                                    std::memory_order_seq_cst);
-    if (!knocked_) own_.question.store(door::none, std::memory_order_seq_cst);
-    return AtDoor::waits;
-  }
-  // Waits here no more, unless it was accepted.
-  AtDoor leave() {
-    if (!knocked_) return AtDoor::elsewhere;
-    std::uint64_t word = door::question_word(port_, meeting_, door::asked);
-    if (own_.question.compare_exchange_strong(word, door::none, std::memory_order_seq_cst))
-      return AtDoor::elsewhere;
-    return hear();
-  }
-
- private:
-  AtDoor hear() {
-    const std::uint64_t word = own_.question.load(std::memory_order_seq_cst);
-    if (word == door::question_word(port_, meeting_, door::asked)) {
-      // Who has opened its door again, or closed it, did so without an answer.
-      return theirs_.word.load(std::memory_order_seq_cst) == door::knock_word(self_) ? AtDoor::waits
-                                                                                     : leave();
-    }
-    return word == door::question_word(port_, meeting_, door::accepted) ? AtDoor::met
-                                                                        : AtDoor::elsewhere;
-  }
-
-  Door& own_;
-  Door& theirs_;
-  PortMark port_;
-  Visitor self_;
-  std::uint32_t meeting_;
-  bool knocked_ = false;
-};
-
-// The side that connects, and waits with mpiexec until the owner of the port comes; nobody else of
-// its process knocks meanwhile.
+// What a process that connects has to answer in its own words; nobody else of it asks meanwhile.
+// `meeting` is a number of its own choice. mpiexec may answer too, if the process waits there.
 class Asking {
  public:
   Asking(Door& own, PortMark port, std::uint32_t meeting)
@@ -212,6 +158,44 @@ class Asking {
   Door& own_;
   PortMark port_;
   std::uint32_t meeting_;
+};
+
+// The side that connects. `self` is as the other one knows it; for the rest see Asking.
+class Knocking {
+ public:
+  Knocking(Door& own, Door& theirs, PortMark port, Visitor self, std::uint32_t meeting)
+      : own_(own), theirs_(theirs), port_(port), self_(self), meeting_(meeting) {}
+
+  AtDoor look() {
+    if (asking_) return hear();
+    std::uint64_t word = theirs_.word.load(std::memory_order_seq_cst);
+    if (door::state_of(word) == door::gone) return AtDoor::elsewhere;
+    if (door::state_of(word) != door::open) return AtDoor::waits;
+    if (word != door::open_word(port_, static_cast<std::uint32_t>(word >> 32)))
+      return AtDoor::elsewhere; // it accepts at another port
+    asking_.emplace(own_, port_, meeting_);
+    if (!theirs_.word.compare_exchange_strong(word, door::knock_word(self_),
+                                              std::memory_order_seq_cst))
+      asking_.reset();
+    return AtDoor::waits;
+  }
+  // Waits here no more, unless it was accepted.
+  AtDoor leave() { return asking_ && !asking_->leave() ? AtDoor::met : AtDoor::elsewhere; }
+
+ private:
+  AtDoor hear() {
+    if (asking_->accepted()) return AtDoor::met;
+    // Who has opened its door again, or closed it, did so without an answer.
+    const bool waits = theirs_.word.load(std::memory_order_seq_cst) == door::knock_word(self_);
+    return waits ? AtDoor::waits : leave();
+  }
+
+  Door& own_;
+  Door& theirs_;
+  PortMark port_;
+  Visitor self_;
+  std::uint32_t meeting_;
+  std::optional<Asking> asking_; // once it has knocked
 };
 
 } // namespace macadam::boot

@@ -6,8 +6,6 @@
 #include "boot/lone_server.h"
 #include "boot/spawn_request.h"
 
-#include <unistd.h>
-
 namespace macadam::boot {
 namespace {
 
@@ -46,7 +44,7 @@ class EitherName final : public Pending<std::string> {
   PendingResult<std::string> here_, elsewhere_;
 };
 
-Met read_fields(PacketReader& packet) {
+Met read_met(PacketReader& packet) {
   Met met;
   met.job = packet.value<JobTicket>();
   met.rank = packet.value<std::uint32_t>();
@@ -104,7 +102,7 @@ PendingResult<Spawned> LocalUniverse::spawn(std::vector<SpawnCommand> commands) 
     return std::make_unique<Called<Spawned>>(launcher(MPI_ERR_SPAWN), std::move(request),
                                              std::nullopt, [this](Call& call, PacketReader answer) {
                                                Spawned spawned = read_spawned(answer);
-                                               know_early(spawned.job, call.take_descriptor());
+                                               know_early(spawned.job, call);
                                                return spawned;
                                              });
   });
@@ -142,10 +140,9 @@ PendingResult<Met> LocalUniverse::ask_to_accept(std::string_view port,
   return attempt<Met>([&] {
     PacketWriter request = begin(Request::accept);
     request.text(port);
-    return std::make_unique<Called<Met>>(launcher(), std::move(request), longest,
-                                         [this](Call& call, PacketReader answer) {
-                                           return read_met(answer, call.take_descriptor());
-                                         });
+    return std::make_unique<Called<Met>>(
+        launcher(), std::move(request), longest,
+        [this](Call& call, PacketReader answer) { return take_met(call, answer); });
   });
 }
 
@@ -154,8 +151,9 @@ PendingResult<Met> LocalUniverse::ask_to_accept(std::string_view port,
 std::optional<Met> LocalUniverse::accept_introduced(const PortKey& port) {
   const auto own = own_ports_.find(port);
   if (own == own_ports_.end() || own->second == nullptr) return {};
-  while (auto packet = own->second->take_introduction()) {
-    const Met met = read_introduction(std::move(*packet));
+  Call& call = *own->second;
+  while (auto packet = call.take_introduction()) {
+    const Met met = take_introduced(call, *packet);
     const auto job = known_.look(read_ticket(met.job).job);
     Door* const door = job != nullptr ? job->door(met.rank) : nullptr;
     if (door != nullptr &&
@@ -192,21 +190,17 @@ PendingResult<Met> LocalUniverse::ask_to_connect(const Port& port, std::optional
                      std::move(request)}
             : relayed(Where::named, port.host, port.socket, request, MPI_ERR_PORT);
     const auto read = [this, key = port.key](Call& call, PacketReader answer) {
-      const Met met = read_met(answer, call.take_descriptor());
-      known_.remember(read_ticket(met.job).job, key, met.rank);
-      return met;
+      return remember(key, take_met(call, answer));
     };
     if (meeting == 0)
       return std::make_unique<Called<Met>>(std::move(letter.whom), std::move(letter.request),
                                            longest, read);
-    const auto read_owner = [this, key = port.key](Call::Introduction introduction) {
-      const Met met = read_introduction(std::move(introduction));
-      known_.remember(read_ticket(met.job).job, key, met.rank);
-      return met;
+    const auto read_introduction = [this, key = port.key](Call& call, PacketReader packet) {
+      return remember(key, take_introduced(call, packet));
     };
     return std::make_unique<AwaitingOwner>(std::move(letter.whom), std::move(letter.request),
                                            longest, memory_.door(job_.rank()), port.key, meeting,
-                                           door_use_, read_owner, read);
+                                           door_use_, read_introduction, read);
   });
 }
 
@@ -284,8 +278,7 @@ PendingResult<const Job*> LocalUniverse::meet(const JobTicket& ticket) {
     return std::make_unique<Called<const Job*>>(
         content.host.data() == job_.host() ? here(content.socket.data()) : launcher(),
         std::move(request), std::nullopt, [this, content](Call& call, PacketReader answer) {
-          const int memory = call.take_descriptor();
-          return memory >= 0 ? know(content, memory) : find_here(content, answer.text());
+          return call.has_descriptor() ? know(content, call) : find_here(content, answer.text());
         });
   });
 }
@@ -298,51 +291,42 @@ const Job* LocalUniverse::find_here(const Ticket& ticket, const std::string& soc
   request.text(socket);
   Call call(here(socket), std::move(request));
   call.wait();
-  return know(ticket, call.take_descriptor());
+  return know(ticket, call);
 }
 
-// The job whose memory has come in `descriptor`, which this takes.
-const Job* LocalUniverse::know(const Ticket& ticket, int descriptor) {
-  if (const auto* const known = known_.find(ticket.job)) {
-    close(descriptor);
-    return known->job.get();
-  }
-  auto job = std::make_shared<MetJob>(receive_memory(descriptor));
+// The job whose memory has come with a packet.
+const Job* LocalUniverse::know(const Ticket& ticket, Call& call) {
+  if (const auto* const known = known_.find(ticket.job)) return known->job.get();
+  auto job = std::make_shared<MetJob>(receive_memory(call.take_descriptor()));
   return known_.add(ticket, std::move(job)).job.get();
 }
 
-Met LocalUniverse::read_met(PacketReader& packet, int descriptor) {
-  const Met met = read_fields(packet);
-  know_early(met.job, descriptor);
+Met LocalUniverse::take_met(Call& call, PacketReader& packet) {
+  const Met met = read_met(packet);
+  know_early(met.job, call);
   return met;
 }
 
-// Whether they will meet is open: the job may be dropped again.
-Met LocalUniverse::read_introduction(Call::Introduction introduction) {
-  const Met met = read_fields(introduction.rest);
-  const Ticket ticket = read_ticket(met.job);
-  if (ticket.job == job_.secret() || known_.look(ticket.job) != nullptr) {
-    close(introduction.descriptor);
-    return met;
-  }
-  try {
-    known_.add_introduced(ticket,
-                          std::make_shared<MetJob>(receive_memory(introduction.descriptor)));
-  } catch (const base::Error&) { // as know_early()
-  }
+Met LocalUniverse::take_introduced(Call& call, PacketReader& packet) {
+  const Met met = read_met(packet);
+  const Secret job = read_ticket(met.job).job;
+  if (known_.look(job) != nullptr) return met;
+  know_early(met.job, call);
+  known_.mark_introduced(job);
   return met;
+}
+
+Met LocalUniverse::remember(const PortKey& port, const Met& owner) {
+  known_.remember(read_ticket(owner.job).job, port, owner.rank);
+  return owner;
 }
 
 // If the memory has come along; or else meet() asks for it, and says what is wrong.
-void LocalUniverse::know_early(const JobTicket& ticket, int descriptor) {
+void LocalUniverse::know_early(const JobTicket& ticket, Call& call) {
   const Ticket content = read_ticket(ticket);
-  if (descriptor < 0) return;
-  if (content.job == job_.secret()) {
-    close(descriptor);
-    return;
-  }
+  if (!call.has_descriptor() || content.job == job_.secret()) return;
   try {
-    know(content, descriptor);
+    know(content, call);
   } catch (const base::Error&) { // no descriptor or memory for it
   }
 }

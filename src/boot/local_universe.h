@@ -52,14 +52,16 @@ class LocalUniverse final : public Universe {
   Letter relayed(Where where, std::string_view host, std::string_view socket,
                  const PacketWriter& request, int gone);
   // What an introduction and the answers to accept and connect say. Knows the job.
-  Met read_met(PacketReader& packet, int descriptor);
-  Met read_introduction(Call::Introduction introduction);
+  Met take_met(Call& call, PacketReader& packet);
+  Met take_introduced(Call& call, PacketReader& packet);
+  // The owner of the port.
+  Met remember(const PortKey& port, const Met& owner);
   std::optional<Met> accept_introduced(const PortKey& port);
   PendingResult<Met> ask_to_accept(std::string_view port, std::optional<double> longest);
   PendingResult<Met> ask_to_connect(const Port& port, std::optional<double> longest);
-  const Job* know(const Ticket& ticket, int descriptor);
+  const Job* know(const Ticket& ticket, Call& call);
   const Job* find_here(const Ticket& ticket, const std::string& socket);
-  void know_early(const JobTicket& ticket, int descriptor);
+  void know_early(const JobTicket& ticket, Call& call);
   PendingResult<bool> change_name(Request change, std::string_view service, std::string_view port);
 
   LocalJob& job_;

@@ -404,7 +404,7 @@ void OfiTransport::end_inquiry(Route& route, std::uint64_t id, const std::uint64
   const Inquiry inquiry = found->second;
   route.inquiries.erase(found);
   if (inquiry.is_probe) {
-    route.probing = false;
+    route.probe_patience = 0;
     return;
   }
   if (ok && inquiry.result != nullptr && value != nullptr) *inquiry.result = *value;
@@ -453,13 +453,12 @@ void OfiTransport::probe(Route& route, double time) {
   if (time < route.probe_at || !can_send(route)) return;
   const wire::Question question = {++inquiries_};
   route.inquiries.emplace(question.id, Inquiry{.is_probe = true});
-  route.probe_patience = route.probing ? 2 * route.probe_patience : probe_interval;
+  route.probe_patience = std::max(2 * route.probe_patience, probe_interval);
   route.probe_at = time + route.probe_patience;
-  route.probing = true;
   if (post_message(route, wire::Kind::ask, &question, sizeof question, nullptr, 0) == Posted::done)
     return;
   route.inquiries.erase(question.id);
-  route.probing = false;
+  route.probe_patience = 0;
 }
 
 // What the provider still has of it completes, with an error or not; nothing more is begun.

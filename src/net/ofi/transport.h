@@ -77,9 +77,8 @@ struct Route : engine::Link {
   bool talked = false;       // something has come from there, or was taken
   double refused_since = 0;  // nothing is under way, and the provider takes nothing; seconds, or 0
   double probe_at = 0;       // when to ask again whether it is there, in seconds
-  double probe_patience = 0; // ... if it has not answered by then
-  bool probing = false;
-  double ended_since = 0; // that its process has ended is known since, in seconds; 0: it is not
+  double probe_patience = 0; // seconds it has for the answer; 0: it owes none
+  double ended_since = 0;    // that its process has ended is known since, in seconds; 0: it is not
   std::uint32_t credits = wire::window; // messages that may be sent
   std::uint32_t taken = 0;              // of its messages, since it was told
   base::List<Transfer> unposted;
