@@ -37,6 +37,8 @@ constexpr const char* page_key = "macadam.page"; // ... too
 
 constexpr std::chrono::milliseconds nap{2}; // before it is asked again
 constexpr std::chrono::milliseconds long_nap{50};
+// What a launcher takes at most to end a process; one that does not lets it end by itself.
+constexpr std::chrono::seconds to_be_ended{5};
 
 // The memory of the job, for events. They come in a thread of libpmix.
 std::atomic<const JobMemory*> watched{nullptr};
@@ -375,7 +377,10 @@ std::string Client::await_word(int rank, std::chrono::steady_clock::time_point u
 }
 
 void Client::abort(int code, const std::string& text) {
-  library().abort(code, text.c_str(), nullptr, 0);
+  // A process that ends by itself while PRRTE is ending its job, of which other machines are part,
+  // may leave PRRTE waiting for ever (5 of 100 jobs on a busy machine).
+  if (library().abort(code, text.c_str(), nullptr, 0) == PMIX_SUCCESS)
+    std::this_thread::sleep_for(to_be_ended);
 }
 
 } // namespace macadam::boot::pmix
