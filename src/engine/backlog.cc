@@ -147,7 +147,7 @@ bool Engine::post_backlog(Peer& peer) noexcept {
         return moved;
       }
       break;
-    case Deferred::Type::eager:
+    case Deferred::Type::eager: {
       if (peer.throttled && front.send->bytes != 0) { // meanwhile: offered in its place
         // Uncounted: an announcement for it may have been dropped while it was to go eagerly.
         front.send->counted = false;
@@ -160,9 +160,12 @@ bool Engine::post_backlog(Peer& peer) noexcept {
         moved = true;
         continue;
       }
-      if (!transmit_eager(*front.send)) return moved;
-      if (front.send->mode != SendMode::synchronous) finished = front.send;
+      const Posted posted = transmit_eager(*front.send);
+      if (posted == Posted::busy) return moved;
+      if (posted == Posted::done && front.send->mode != SendMode::synchronous)
+        finished = front.send;
       break;
+    }
     case Deferred::Type::put:
       if (!try_put(peer, *front.send, front.remote, front.bytes, front.notification)) return moved;
       if (front.send->stage == SendStage::written) finished = front.send;

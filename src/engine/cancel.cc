@@ -128,7 +128,8 @@ bool Engine::take_announcement_back(ReceiveRequest& receive) noexcept {
 // ---- Sends.
 
 void Engine::cancel(SendRequest& send) {
-  const bool waits = send.stage < SendStage::unwritten; // for a receive
+  const bool waits =
+      send.stage < SendStage::unwritten && send.stage != SendStage::leaving; // for a receive
   if (send.complete || send.cancelling || !waits) return;
   send.cancelling = true;
   const wire::Withdraw withdraw{.source = send.envelope.source,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // EAGER: the data travel with the header (Small & Yuan, section 3.1). The sender is done once the
-// transport has copied them. A synchronous send waits for a FIN that says it was matched.
+// transport has copied them, or has sent them where it need not. A synchronous send waits for a FIN
+// that says it was matched.
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
 #include "engine/engine.h"
+#include "engine/mutant.h"
 
 #include <algorithm>
 
@@ -13,17 +15,19 @@ namespace macadam::engine {
 // `held`: behind others of a burst.
 SendRequest* Engine::send_eager(SendRequest& send, bool held) {
   Peer& peer = *send.peer;
-  if (held || !may_post(peer) || !transmit_eager(send)) {
+  const Posted posted = held || !may_post(peer) ? Posted::busy : transmit_eager(send);
+  if (posted == Posted::busy) {
     if (Deferred* const waiting = defer(peer, Deferred::Type::eager)) waiting->send = &send;
     return &send;
   }
-  if (send.mode == SendMode::synchronous) return &send;
+  const bool in_use = posted == Posted::pending && !is_mutant(Mutant::uncopied_is_done);
+  if (in_use || send.mode == SendMode::synchronous) return &send;
   finish_send(send, MPI_SUCCESS);
   recycle(&send);
   return nullptr;
 }
 
-bool Engine::transmit_eager(SendRequest& send) noexcept {
+Posted Engine::transmit_eager(SendRequest& send) noexcept {
   const bool synchronous = send.mode == SendMode::synchronous;
   const wire::Kind kind = synchronous ? wire::Kind::eager_synchronous : wire::Kind::eager;
   const wire::EagerSynchronous header{.eager = wire::eager_header(send.envelope, kind),
@@ -31,13 +35,15 @@ bool Engine::transmit_eager(SendRequest& send) noexcept {
                                       .send_id_high = static_cast<std::uint32_t>(send.id >> 32)};
   const std::size_t header_bytes = synchronous ? sizeof header : sizeof header.eager;
   Peer& peer = *send.peer;
-  if (peer.transport->send(*peer.link, &header, header_bytes, flat(send), send.bytes) ==
-      Posted::busy) {
-    return false;
-  }
-  send.stage = SendStage::awaits_ack;
+  const Posted posted =
+      synchronous || send.bytes < peer.uncopied
+          ? peer.transport->send(*peer.link, &header, header_bytes, flat(send), send.bytes)
+          : peer.transport->send_uncopied(*peer.link, &header, header_bytes, flat(send), send.bytes,
+                                          send.id);
+  if (posted == Posted::busy) return posted;
+  send.stage = posted == Posted::pending ? SendStage::leaving : SendStage::awaits_ack;
   ++counters_.eager_sent;
-  return true;
+  return posted;
 }
 
 void Engine::on_eager_synchronous(Peer& peer, const std::byte* message,

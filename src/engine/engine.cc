@@ -131,6 +131,7 @@ Peer& Engine::meet(Rank rank) {
   peer.transport = &transport;
   peer.eager = transport.limits().eager;
   peer.hybrid = transport.limits().hybrid;
+  peer.uncopied = transport.limits().uncopied;
   if (!settings_.last_byte) peer.bundled = transport.limits().bundled;
   peer.link = &link;
   if (!settings_.check) peer.short_receive_limit = static_cast<std::int64_t>(peer.eager);
@@ -142,7 +143,7 @@ Peer& Engine::meet(Rank rank) {
 
 void Engine::update_short_limit(Peer& peer) {
   peer.short_limit = open(peer) && !peer.throttled && !observes_short_ && !settings_.check
-                         ? static_cast<std::int64_t>(peer.eager)
+                         ? static_cast<std::int64_t>(std::min(peer.eager, peer.uncopied - 1))
                          : -1;
 }
 

@@ -378,7 +378,7 @@ class Engine final : public Sink {
     return true;
   }
   SendRequest* send_eager(SendRequest& send, bool held);
-  bool transmit_eager(SendRequest& send) noexcept;
+  Posted transmit_eager(SendRequest& send) noexcept;
   [[gnu::always_inline]] void on_eager(Peer& peer, const std::byte* message,
                                        std::size_t bytes) noexcept {
     const EagerView view = view_eager(message, bytes, false);

@@ -127,9 +127,10 @@ struct Peer : base::ListNode<Backlogged> {
   // since which such a message was sent.
   std::int32_t bundled = -1;
   std::uint32_t look = 0;
-  Channels channels;      // what is looked up of them lies in the line of the limits
-  std::size_t eager = 0;  // payload bytes up to which EAGER is best there,
-  std::size_t hybrid = 0; // ... and HYBRID
+  Channels channels;               // what is looked up of them lies in the line of the limits
+  std::size_t eager = 0;           // payload bytes up to which EAGER is best there,
+  std::size_t hybrid = 0;          // ... and HYBRID
+  std::size_t uncopied = SIZE_MAX; // ... and from which EAGER goes better uncopied
   Rank rank = 0;
   PeerState state = PeerState::connecting;
   Arriving arriving;

@@ -82,6 +82,7 @@ enum class SendMode : std::uint8_t {
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {
   backlogged, // EAGER, waits for room or for the connection
+  leaving,    // EAGER, uncopied: the data are being sent
   awaits_ack, // synchronous EAGER, waits until it is matched; or data that are being read
   announced,  // SENDER_READY sent, waits for the receiver
   unwritten,  // the receive is known; the data move when this process, or the receiver, is idle

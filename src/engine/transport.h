@@ -73,6 +73,8 @@ struct Limits {
   std::size_t message = 0; // longest message that send() takes: header and payload, in bytes
   std::size_t eager = 0;   // payload bytes up to which EAGER is best
   std::size_t hybrid = 0;  // payload bytes up to which HYBRID is best
+  // Payload bytes from which EAGER messages go better uncopied: by send_uncopied().
+  std::size_t uncopied = SIZE_MAX;
   // Payload bytes up to which several EAGER messages go better as one; -1: none do. Less than 64
   // KiB.
   std::int32_t bundled = -1;
@@ -167,6 +169,13 @@ class Transport {
   // Sends header and payload as one message, copied before return: done or busy.
   virtual Posted send(Link& link, const void* header, std::size_t header_bytes, const void* payload,
                       std::size_t payload_bytes) noexcept = 0;
+
+  // The same, but the payload may stay in use: then `pending`.
+  virtual Posted send_uncopied(Link& link, const void* header, std::size_t header_bytes,
+                               const void* payload, std::size_t payload_bytes,
+                               std::uint64_t /*cookie*/) noexcept {
+    return send(link, header, header_bytes, payload, payload_bytes);
+  }
 
   // Writes local memory to a peer's (put) or reads it (get). `pending` means that the local memory
   // is still in use; see above for what orders a put with messages.

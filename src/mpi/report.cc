@@ -52,6 +52,7 @@ const char* text(SendStage stage) {
     return "waits for the receiver";
   case SendStage::unwritten:
     return "received, moves when either side waits";
+  case SendStage::leaving:
   case SendStage::writing:
     return "data on the way";
   case SendStage::written:
@@ -63,6 +64,7 @@ const char* text(SendStage stage) {
 const char* protocol(SendStage stage) {
   switch (stage) {
   case SendStage::backlogged:
+  case SendStage::leaving:
   case SendStage::awaits_ack:
     return "EAGER";
   case SendStage::announced:

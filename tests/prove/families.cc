@@ -320,6 +320,13 @@ std::span<const Family> families() {
              "recv 1 0 24"},
             {0, 1, "recv {0 *} 0 24;ssend 0 0 4"}},
        .quick = true},
+      {.name = "uncopied",
+       .about = "EAGER messages whose data leave their memory after the call, among all else",
+       .conditions = "read {blocking ordered either} uncopied;write blocking uncopied refusals=1;"
+                     "read blocking uncopied {late throttle bursts fragments bundles deaths=1}",
+       .ranks = {{1, 2, "send 1 0 4;isend 1 0 4g;ssend 1 0 4;isend 1 0 20;withdraw 0"},
+                 {1, 2, "recv 0 0 24;send 0 0 4"}},
+       .quick = true},
       {.name = "senders",
        .about = "three ranks: two senders, every size, one receiver with wildcards",
        .conditions = "{read write} blocking",

@@ -299,8 +299,15 @@ void Job::withdraw(Operation& operation) {
 
 void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
   for (const Operation* send : processes_[index(from)].sends) {
-    if (send->send_id == send_id) oracle_.withdraw(send->number, processes_[index(at)].posting);
+    if (send->send_id == send_id && !is_leaving(*send))
+      oracle_.withdraw(send->number, processes_[index(at)].posting);
   }
+}
+
+// By EAGER, since it was cancelled: too late, it is complete once its data have left.
+bool Job::is_leaving(const Operation& operation) {
+  const auto* const send = static_cast<const engine::SendRequest*>(operation.request);
+  return send != nullptr && send->stage == engine::SendStage::leaving;
 }
 
 void Job::free_context(int rank, int context) {
@@ -506,6 +513,7 @@ std::unique_ptr<engine::Engine> Job::die(int rank) {
   Process& process = processes_[index(rank)];
   for (auto& operation : process.operations) {
     if (operation->request == nullptr) continue;
+    if (!operation->receive && is_leaving(*operation)) operation->send_id = 0;
     std::exchange(operation->request, nullptr)->continuation = nullptr;
   }
   for (auto& operation : process.partitioned) {

@@ -144,6 +144,7 @@ class Job {
   void cancel(Operation& operation);
   void withdraw(Operation& operation);
   void sees_withdraw(int at, int from, std::uint64_t send_id);
+  static bool is_leaving(const Operation& send);
   void free_context(int rank, int context);
   Operation& begin(int rank, const Step& step);
   engine::Data describe(Operation& operation) const;

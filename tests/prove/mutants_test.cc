@@ -58,6 +58,10 @@ TEST_F(Mutants, RevokedPermitThatIsUsedIsFound) {
   expect_found(Mutant::revoked_permit, "retractions");
 }
 
+TEST_F(Mutants, SendThatEndsBeforeItsDataHaveLeftIsFound) {
+  expect_found(Mutant::uncopied_is_done, "uncopied");
+}
+
 TEST_F(Mutants, PartitionThatIsSentTooEarlyIsFound) {
   expect_found(Mutant::partition_too_early, "partitions");
 }
@@ -66,7 +70,7 @@ TEST_F(Mutants, PartitionThatIsSentTooEarlyIsFound) {
 TEST_F(Mutants, EachIsFoundByRandomPrograms) {
   const Types types;
   for (const Mutant bug : {Mutant::announcing_wildcard, Mutant::probe_without_ordinal,
-                           Mutant::stale_ready, Mutant::revoked_permit}) {
+                           Mutant::stale_ready, Mutant::revoked_permit, Mutant::uncopied_is_done}) {
     engine::mutant = bug;
     std::uint64_t seed = 1;
     while (seed < 1000 && run_seed(seed, types).empty())

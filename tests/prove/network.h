@@ -63,11 +63,12 @@ class Network {
   struct Transfer {
     bool put = false;
     void* local = nullptr;
-    engine::RemoteMemory remote;
+    engine::RemoteMemory remote = {};
     std::size_t bytes = 0;
     std::uint64_t cookie = 0;
     std::uint32_t notification = 0; // for the target, 0: none
     bool moved = false;
+    std::vector<std::byte> payload = {}; // of a message that is not copied: what `local` must hold
   };
   // What is between two processes, in one direction: messages, puts that are `ordered`, and
   // notifications of puts that have moved.
@@ -197,6 +198,7 @@ class Network {
                                .message = 4096,
                                .eager = eager_limit,
                                .hybrid = hybrid_limit,
+                               .uncopied = network.conditions_.uncopied ? std::size_t{1} : SIZE_MAX,
                                .bundled = network.conditions_.bundles
                                               ? static_cast<std::int32_t>(eager_limit)
                                               : -1,
@@ -240,6 +242,20 @@ class Network {
         std::memcpy(item.message.data() + header_bytes, payload, payload_bytes);
       network_.nodes_[to.rank]->links[index(rank_)].inbox.push_back(std::move(item));
       return engine::Posted::done;
+    }
+    // The message is on its way at once; its payload is in use until this process is told.
+    engine::Posted send_uncopied(engine::Link& to, const void* header, std::size_t header_bytes,
+                                 const void* payload, std::size_t payload_bytes,
+                                 std::uint64_t cookie) noexcept override {
+      const InLibrary test(false);
+      const engine::Posted posted = send(to, header, header_bytes, payload, payload_bytes);
+      if (posted != engine::Posted::done || told[to.rank] || network_.at_once()) return posted;
+      const auto* const begin = static_cast<const std::byte*>(payload);
+      links[to.rank].transfers.push_back({.local = const_cast<void*>(payload),
+                                          .bytes = payload_bytes,
+                                          .cookie = cookie,
+                                          .payload = {begin, begin + payload_bytes}});
+      return engine::Posted::pending;
     }
     engine::Posted put(engine::Link& to, const void* local, engine::RemoteMemory target,
                        std::size_t bytes, std::uint64_t cookie) noexcept override {
@@ -447,7 +463,9 @@ class Network {
       case Delivery::What::finished: {
         Transfer transfer = link.transfers.front();
         link.transfers.pop_front();
-        if (!transfer.moved) {
+        if (!transfer.payload.empty()) {
+          network_.check_unchanged(transfer);
+        } else if (!transfer.moved) {
           network_.move(delivery.peer, transfer);
           transfer.moved = true;
           if (transfer.notification != 0)
@@ -583,6 +601,10 @@ class Network {
       return false;
     }
     return true;
+  }
+  void check_unchanged(const Transfer& message) {
+    if (std::memcmp(message.local, message.payload.data(), message.bytes) != 0)
+      say("the data of a message were changed before they had left");
   }
   void move(int owner, const Transfer& transfer) {
     if (!check_region(owner, transfer)) return;

@@ -154,6 +154,8 @@ void parse_condition(std::string_view word, Conditions& to) {
     to.last_byte = true;
   else if (word == "throttle")
     to.throttle = true;
+  else if (word == "uncopied")
+    to.uncopied = true;
   else if (word == "bundles")
     to.bundles = true;
   else if (word == "copies")
@@ -174,7 +176,7 @@ void parse_condition(std::string_view word, Conditions& to) {
     throw std::invalid_argument(fmt::format(
         "\"{}\": a condition is needed: read, write, sender, "
         "blocking, ordered, either, late, bursts, notifications, last_byte, "
-        "throttle, bundles, copies, fragments, refusals=N, scarce=N, deaths=N, starved=N "
+        "throttle, uncopied, bundles, copies, fragments, refusals=N, scarce=N, deaths=N, starved=N "
         "or tags=N",
         word));
 }
@@ -229,6 +231,7 @@ std::string show(const Program& program) {
   if (c.notifications) text += " notifications";
   if (c.last_byte) text += " last_byte";
   if (c.throttle) text += " throttle";
+  if (c.uncopied) text += " uncopied";
   if (c.bundles) text += " bundles";
   if (c.copies) text += " copies";
   if (c.fragments) text += " fragments";

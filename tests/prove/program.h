@@ -68,6 +68,7 @@ struct Conditions {
   bool notifications = false; // puts tell their target that they are there; not with `either`
   bool last_byte = false; // their end is seen by the last byte; not with refusals, blocking or late
   bool throttle = false;  // room for one unexpected message
+  bool uncopied = false;  // data of EAGER messages may leave their memory late; not with at_once
   bool bundles = false;   // EAGER messages of a burst travel together
   bool copies = false;    // puts and gets take the poster's processor
   bool fragments = false; // EAGER messages with data come in two fragments

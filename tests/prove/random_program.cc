@@ -101,6 +101,7 @@ Program random_program(std::uint64_t seed) {
   const int ranks = random_ranks(random);
   add_random_steps(program, random, ranks, small_sizes);
   program.conditions.bundles = random.chance(50);
+  program.conditions.uncopied = random.chance(50);
   if (program.conditions.bundles) add_bursts(program, random);
   return program;
 }

@@ -395,7 +395,7 @@ class StateHash {
   }
   void add_transfer(int rank, int peer, const Network::Transfer& transfer) {
     constexpr std::uint64_t receive_cookie = std::uint64_t{1} << 63;
-    add_all(transfer.put, transfer.bytes, transfer.moved,
+    add_all(transfer.put, transfer.payload.size(), transfer.bytes, transfer.moved,
             receive_notified(peer, transfer.notification));
     add((transfer.cookie & receive_cookie) != 0
             ? receive_registered(rank, transfer.cookie & ~receive_cookie)

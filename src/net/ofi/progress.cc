@@ -228,7 +228,7 @@ inline void OfiTransport::take(Route& route, const wire::Header& header, const s
   const wire::Kind kind = header.kind();
   route.talked = true;
   if (header.credits != 0) {
-    route.credits = std::min(route.credits + header.credits, wire::window);
+    add_credits(route, header.credits);
     if (!route.unposted.empty()) advance_all(route, sink);
   }
   deliver(route, kind, body, bytes, sink);
@@ -238,7 +238,7 @@ inline void OfiTransport::take(Route& route, const wire::Header& header, const s
 void OfiTransport::count_taken(Route& route, wire::Kind kind) {
   if (!wire::takes_credit(kind)) return;
   ++route.taken;
-  if (route.owes_credits()) owe(route);
+  if (owes_credits(route)) owe(route);
 }
 
 void OfiTransport::deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes,
@@ -328,9 +328,9 @@ bool OfiTransport::send_answers(Route& route) {
     route.answers.clear();
     return true;
   }
-  if (route.answers.empty() && route.owes_credits() && route.state == Route::State::open)
+  if (route.answers.empty() && owes_credits(route) && route.state == Route::State::open)
     static_cast<void>(post_message(route, wire::Kind::credits, nullptr, 0, nullptr, 0));
-  return route.answers.empty() && !route.owes_credits();
+  return route.answers.empty() && !owes_credits(route);
 }
 
 // Without the program: the provider moves what is read and written here, and questions are
@@ -377,7 +377,7 @@ bool OfiTransport::serve_at_once(Operation& operation, std::size_t bytes) {
   Route* const route = find_source(header);
   if (route == nullptr || route->state == Route::State::broken) return false;
   if (header.credits != 0) refused_ = true; // the program goes on with what waited for them
-  route->credits = std::min(route->credits + header.credits, wire::window);
+  add_credits(*route, header.credits);
   reply(*route, header.kind(), memory + sizeof header, bytes - sizeof header);
   count_taken(*route, header.kind());
   post_receive(operation);

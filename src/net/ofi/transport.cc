@@ -25,10 +25,13 @@ constexpr std::size_t most_injected = 512;
 // Receives that wait for messages of all peers. What comes faster waits in the provider. The next
 // message always comes into the buffer that was read longest ago, so long ones have fewer: all
 // together stay in a second-level cache (half a round trip of 64 KiB over TCP: 19 us, else 24).
-constexpr std::size_t most_receives = 128, fewest_receives = 16;
+constexpr std::size_t most_receives = 128, fewest_receives = 8;
 constexpr std::size_t receive_bytes = 1 << 20;
 constexpr std::size_t hybrid_bytes = 64 << 10; // of a copy left behind for a receiver
-constexpr std::size_t tcp_eager = 64 << 10;    // bytes
+constexpr std::size_t tcp_eager = 128 << 10;   // bytes
+// From so many bytes on a message leaves from the user's memory: what a copy costs more than a
+// completion.
+constexpr std::size_t uncopied_bytes = 8 << 10;
 constexpr unsigned spinning_polls = 64; // of a wait before it yields, if it has a core for itself
 // What a network moves at once is not asked of libfabric: a segment of Ethernet or more.
 constexpr std::size_t packet_bytes = 4096;
@@ -63,6 +66,7 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .eager = eager,
           .hybrid = settings.rdma_hybrid >= 0 ? static_cast<std::size_t>(settings.rdma_hybrid)
                                               : std::max(eager, hybrid_bytes),
+          .uncopied = provider.bare_tcp && provider.gathers ? uncopied_bytes : SIZE_MAX,
           .packet = packet_bytes,
           .cheap_copy = eager,
           .notified_put = SIZE_MAX,
@@ -81,6 +85,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     : processes_(processes), sleeper_(sleeper), rank_(processes.own()),
       fabric_(load_library(), wish),
       limits_(make_limits(settings, fabric_.limits(), processes.job().oversubscribed())),
+      window_(fabric_.limits().bare_tcp ? wire::window_of_tcp : wire::window),
       inject_bytes_(std::min(most_injected, fabric_.limits().inject)),
       spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
                     : processes.job().oversubscribed() ? default_spin_oversubscribed
@@ -128,6 +133,7 @@ Route& OfiTransport::route_to(Rank peer) {
   if (route == nullptr) {
     route = std::make_unique<Route>();
     route->rank = peer;
+    route->credits = window_;
     const boot::ProcessName theirs = processes_.name(peer);
     const boot::ProcessName ours = processes_.own_name();
     route->token = token_of(processes_.secret(peer), ours, theirs);
@@ -259,11 +265,11 @@ void OfiTransport::note_refusal(Route& route) {
                  fmt::format("its connection was lost, and there is no other in {} s", longest));
 }
 
-// A short message is copied by the provider, a longer one to a buffer. Each has a completion, as
-// drain() has to know.
+// A short message is copied by the provider, a longer one to a buffer; of one that is `uncopied`
+// the header alone. Each has a completion, as drain() has to know.
 Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* header,
                                   std::size_t header_bytes, const void* payload,
-                                  std::size_t payload_bytes) {
+                                  std::size_t payload_bytes, Transfer* uncopied) {
   const std::size_t bytes = sizeof(wire::Header) + header_bytes + payload_bytes;
   if (bytes > pool_.buffer_bytes()) [[unlikely]]
     base::fail(MPI_ERR_INTERN, "libfabric: a message of {} bytes, at most {} are taken", bytes,
@@ -271,8 +277,9 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   std::array<std::byte, most_injected> injected;
   const bool is_short = bytes <= inject_bytes_;
   Operation* const operation = begin(Operation::Kind::send, route);
+  operation->transfer = uncopied;
   std::byte* at = injected.data();
-  void* descriptor = nullptr;
+  std::array<void*, 2> descriptors = {};
   if (!is_short) {
     mem::Buffer* const buffer = pool_.take();
     operation->buffer = buffer;
@@ -281,18 +288,20 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
       return refuse(route);
     }
     at = buffer->memory;
-    descriptor = static_cast<const Region&>(*buffer->arena->region).descriptor();
+    descriptors[0] = static_cast<const Region&>(*buffer->arena->region).descriptor();
   }
-  iovec whole = {at, bytes};
+  const std::size_t copied = uncopied == nullptr ? payload_bytes : 0;
+  const std::array<iovec, 2> blocks = {iovec{at, bytes - payload_bytes + copied},
+                                       iovec{const_cast<void*>(payload), payload_bytes - copied}};
   const wire::Header own = {processes_.own_name(), wire::Header::seal_of(route.token, kind),
                             route.taken, 0};
   std::memcpy(at, &own, sizeof own);
   base::copy(at + sizeof own, header, header_bytes);
-  base::copy(at + sizeof own + header_bytes, payload, payload_bytes);
+  base::copy(at + sizeof own + header_bytes, payload, copied);
   fi_msg message = {};
-  message.msg_iov = &whole;
-  message.desc = &descriptor;
-  message.iov_count = 1;
+  message.msg_iov = blocks.data();
+  message.desc = descriptors.data();
+  message.iov_count = uncopied == nullptr ? 1 : 2;
   message.addr = route.address;
   message.context = &operation->room;
   // A stream delivers what it has taken; asked for more, TCP's provider has the peer answer.
@@ -318,6 +327,29 @@ Posted OfiTransport::send(engine::Link& link, const void* header, std::size_t he
   if (!can_send(route)) [[unlikely]]
     return refuse(route);
   return post_message(route, wire::Kind::message, header, header_bytes, payload, payload_bytes);
+} catch (...) {
+  return break_down();
+}
+
+Posted OfiTransport::send_uncopied(engine::Link& link, const void* header, std::size_t header_bytes,
+                                   const void* payload, std::size_t payload_bytes,
+                                   std::uint64_t cookie) noexcept try {
+  const std::scoped_lock guard(lock_);
+  if (is_self(link)) return send(link, header, header_bytes, payload, payload_bytes);
+  auto& route = static_cast<Route&>(link);
+  if (!can_send(route)) return refuse(route);
+  Transfer& transfer = *transfers_.make();
+  transfer.route = &route;
+  transfer.cookie = cookie;
+  transfer.under_way = 1;
+  const Posted posted = post_message(route, wire::Kind::message, header, header_bytes, payload,
+                                     payload_bytes, &transfer);
+  if (posted != Posted::done) {
+    transfers_.free(&transfer);
+    return posted;
+  }
+  route.transfers.push_back(transfer);
+  return Posted::pending;
 } catch (...) {
   return break_down();
 }

@@ -36,8 +36,8 @@ struct Route;
 
 struct OfRoute {}; // the list of a route's transfers
 
-// A put or get, from its post to its completion. What does not fit the provider's queue waits in
-// Route::unposted.
+// A put, a get, or the payload of a message that is not copied, from its post to its completion.
+// What does not fit the provider's queue waits in Route::unposted.
 struct Transfer : base::ListNode<>, base::ListNode<OfRoute> {
   Route* route = nullptr;
   std::uint64_t cookie = 0;
@@ -79,15 +79,13 @@ struct Route : engine::Link {
   double probe_at = 0;       // when to ask again whether it is there, in seconds
   double probe_patience = 0; // seconds it has for the answer; 0: it owes none
   double ended_since = 0;    // that its process has ended is known since, in seconds; 0: it is not
-  std::uint32_t credits = wire::window; // messages that may be sent
-  std::uint32_t taken = 0;              // of its messages, since it was told
+  std::uint32_t credits = 0; // messages that may be sent
+  std::uint32_t taken = 0;   // of its messages, since it was told
   base::List<Transfer> unposted;
   base::List<Transfer, OfRoute> transfers;
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
   std::vector<std::vector<std::byte>> answers;          // that found no room, oldest first
   std::unique_ptr<Permits> permits;                     // null: there never was one
-
-  [[nodiscard]] bool owes_credits() const { return taken >= wire::window / 2; }
 };
 
 struct Counters {
@@ -133,6 +131,9 @@ class OfiTransport final : public engine::Transport, Attended {
   bool forget(Rank first, Rank processes) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;
+  Posted send_uncopied(engine::Link& link, const void* header, std::size_t header_bytes,
+                       const void* payload, std::size_t payload_bytes,
+                       std::uint64_t cookie) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
@@ -193,6 +194,10 @@ class OfiTransport final : public engine::Transport, Attended {
   Route& route_to(Rank peer);
   void open(Route& route);
   bool try_open(Route& route);
+  [[nodiscard]] bool owes_credits(const Route& route) const { return route.taken >= window_ / 2; }
+  void add_credits(Route& route, std::uint32_t credits) const {
+    route.credits = std::min(route.credits + credits, window_);
+  }
   [[nodiscard]] bool is_self(const engine::Link& link) const { return link.rank == rank_; }
   [[nodiscard]] static bool can_post(const Route& route) {
     return route.state == Route::State::open && route.unposted.empty() && route.answers.empty();
@@ -204,7 +209,7 @@ class OfiTransport final : public engine::Transport, Attended {
   Posted refuse(Route& route);
   Posted break_down() noexcept;
   Posted post_message(Route& route, wire::Kind kind, const void* header, std::size_t header_bytes,
-                      const void* payload, std::size_t payload_bytes);
+                      const void* payload, std::size_t payload_bytes, Transfer* uncopied = nullptr);
   // Of an operation just handed over: true if the provider has taken it. If it never will, the
   // route breaks with the next poll().
   bool is_taken(long result, Operation& operation);
@@ -283,6 +288,7 @@ class OfiTransport final : public engine::Transport, Attended {
   std::vector<std::string> notes_; // for the report
   Fabric fabric_;
   const engine::Limits limits_;
+  const std::uint32_t window_;     // messages under way to a peer
   const std::size_t inject_bytes_; // longest message that is sent without a buffer
   const double spin_seconds_;      // before a wait sleeps
   Waiting waiting_;

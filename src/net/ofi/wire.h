@@ -44,6 +44,8 @@ constexpr bool is_question(Kind kind) {
 // Providers keep what comes without a receive, as much as it may be. So a process sends no more
 // than so many messages of these kinds that its peer has not taken; what answers them is as little.
 inline constexpr std::uint32_t window = 64;
+// TCP alone keeps nothing: what nobody receives stays in the sockets.
+inline constexpr std::uint32_t window_of_tcp = 256;
 constexpr bool takes_credit(Kind kind) {
   return kind == Kind::message || kind == Kind::notice || is_question(kind);
 }

@@ -80,7 +80,7 @@ TEST(OfiMessages, WaitForAReceiverThatComputes) {
     if (world[0].try_send(1, long_message(sent)) == Posted::done) ++sent;
     world[0].transport->poll(world[0]);
   }
-  EXPECT_LE(sent, wire::window);
+  EXPECT_LE(sent, wire::window_of_tcp);
   EXPECT_GE(sent, wire::window / 2);
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1 + sent; }));
   for (unsigned n = 0; n < sent; ++n)
