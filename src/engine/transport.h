@@ -306,6 +306,9 @@ class Transport {
   // For a network on which nobody sleeps, since another one does that for both: what arrives after
   // the next poll() wakes the other (once). And how long that sleep may last, in microseconds.
   virtual void arm() {}
+  // For the network on which it sleeps: each poll of the other costs a system call, about as much
+  // as a yield.
+  virtual void sleep_sooner() {}
   [[nodiscard]] virtual unsigned longest_sleep_us() const { return UINT_MAX; }
 
   // Seconds on a monotonic clock (virtual time in the simulator).

@@ -191,7 +191,9 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
     take(*route, header, memory + sizeof header, bytes - sizeof header, sink);
   else if (route == nullptr && !keep_early(header, memory, bytes))
     ++counters_.strangers;
-  post_receive(operation);
+  if (spare_receives_ == 0) return post_receive(operation);
+  --spare_receives_;
+  end(operation);
 }
 
 // A process of a job that this one will meet may have met its job already, and sends. It proves
@@ -349,7 +351,9 @@ bool OfiTransport::attend() noexcept {
         const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
         auto* const operation = static_cast<Operation*>(entry.op_context);
         const bool is_receive = operation != nullptr && operation->kind == Operation::Kind::receive;
-        if (!is_receive || !serve_at_once(*operation, entry.len)) held_.push_back(entry);
+        if (is_receive && serve_at_once(*operation, entry.len)) continue;
+        held_.push_back(entry);
+        if (is_receive) post_spare_receive();
       }
     }
     retry_answers();
@@ -365,6 +369,17 @@ bool OfiTransport::attend() noexcept {
       waiting_.wake();
   }
   return any;
+}
+
+// In the place of one whose message is kept: without a receive the provider takes nothing more,
+// puts and questions neither.
+void OfiTransport::post_spare_receive() {
+  mem::Buffer* const buffer = pool_.take();
+  if (buffer == nullptr) return;
+  Operation* const operation = operations_.make();
+  operation->buffer = buffer;
+  ++spare_receives_;
+  post_receive(*operation);
 }
 
 // A question, or an atomic: not in order with messages, as nobody counts on that.

@@ -118,6 +118,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     operation->buffer = buffer;
     post_receive(*operation);
   }
+  if (sleeper_ != nullptr) sleeper_->sleep_sooner();
   waiting_.start();
 }
 

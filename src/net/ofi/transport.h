@@ -238,6 +238,7 @@ class OfiTransport final : public engine::Transport, Attended {
   void owe(Route& route);
   Route* find_source(const wire::Header& header);
   void post_receive(Operation& operation);
+  void post_spare_receive();
   void answer(Route& route, wire::Kind kind, const void* body, std::size_t bytes);
   bool send_answers(Route& route);
   void serve(Route& route, const wire::AtomicRequest& request);
@@ -315,6 +316,7 @@ class OfiTransport final : public engine::Transport, Attended {
   };
   std::vector<Early> early_;          // messages of jobs that this process has not met yet
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
+  unsigned spare_receives_ = 0;       // more than there shall be
   engine::SelfQueue to_self_;         // messages and notifications
   std::uint64_t inquiries_ = 0;       // ever made
   Route self_;

@@ -3,13 +3,17 @@
 
 #include "base/error.h"
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
 #include <system_error>
+#include <unistd.h>
+#include <utility>
 
 namespace macadam::net::ofi {
 namespace {
@@ -25,6 +29,15 @@ Waiting::Waiting(int descriptor, bool tells_all, Attended& attended, engine::Tra
 
 void Waiting::start() {
   if (descriptor_ < 0) return;
+  epoll_event to_end = {.events = EPOLLIN, .data = {.fd = end_.descriptor()}};
+  epoll_event arrivals = {.events = 0, .data = {.fd = descriptor_}}; // until it is armed
+  watched_ = epoll_create1(EPOLL_CLOEXEC);
+  if (watched_ < 0 || epoll_ctl(watched_, EPOLL_CTL_ADD, end_.descriptor(), &to_end) != 0 ||
+      epoll_ctl(watched_, EPOLL_CTL_ADD, descriptor_, &arrivals) != 0)
+    base::fail(MPI_ERR_OTHER,
+               "libfabric: nothing tells of arrivals: {}; raise the limit of open "
+               "files (ulimit -n)",
+               std::generic_category().message(errno));
   sigset_t all, before;
   sigfillset(&all);
   // The program's handlers run on its own threads.
@@ -43,10 +56,12 @@ void Waiting::start() {
 }
 
 void Waiting::stop() {
-  if (!thread_.joinable()) return;
-  stop_.store(true);
-  turn_.ring();
-  thread_.join();
+  if (thread_.joinable()) {
+    stop_.store(true);
+    end_.ring();
+    thread_.join();
+  }
+  if (watched_ >= 0) close(std::exchange(watched_, -1));
 }
 
 void Waiting::sleep(unsigned longest_us) {
@@ -61,30 +76,45 @@ void Waiting::sleep(unsigned longest_us) {
 void Waiting::watch() {
   if (sleeper_ == nullptr || !thread_.joinable()) return;
   watch_.store(true);
-  turn_.ring();
+  arm();
+}
+
+// The thread is woken once when the descriptor is readable: now, or from now on.
+void Waiting::arm() {
+  epoll_event wanted = {.events = EPOLLIN | EPOLLONESHOT, .data = {.fd = descriptor_}};
+  epoll_ctl(watched_, EPOLL_CTL_MOD, descriptor_, &wanted);
+}
+
+// True if the descriptor is readable, and it was armed.
+bool Waiting::wait(int longest_ms) {
+  epoll_event found = {};
+  const int count = epoll_wait(watched_, &found, 1, longest_ms);
+  return count > 0 && found.data.fd == descriptor_;
 }
 
 // A program that polls takes what arrives by itself; the thread then looks every few milliseconds
 // whether it still does. Once it does not, all that arrives is attended to at once.
 void Waiting::run() {
-  const auto wait = [&](bool for_arrivals, int longest_ms) {
-    std::array<pollfd, 2> watched = {pollfd{turn_.descriptor(), POLLIN, 0},
-                                     pollfd{for_arrivals ? descriptor_ : -1, POLLIN, 0}};
-    ::poll(watched.data(), watched.size(), longest_ms);
-    if (watched[0].revents != 0) turn_.clear();
-    return watched[1].revents != 0;
-  };
   std::uint64_t computing_since = UINT64_MAX; // this number of polls
   int patience = patience_ms;
+  bool readable = false;
   while (!stop_.load()) {
-    if (!wait(true, tells_all_ ? -1 : long_patience_ms) && tells_all_) continue;
-    if (watch_.exchange(false)) sleeper_->wake();
+    if (!readable) {
+      arm();
+      readable = wait(tells_all_ ? -1 : long_patience_ms);
+      if (!readable && tells_all_) continue;
+    }
+    readable = false;
+    if (watch_.load()) {
+      if (watch_.exchange(false)) sleeper_->wake();
+    }
     const std::uint64_t polls = attended_.polls();
     if (polls == computing_since) {
-      if (!attended_.attend()) wait(false, long_patience_ms);
+      if (!attended_.attend()) readable = wait(long_patience_ms);
       continue;
     }
-    wait(false, patience);
+    readable = wait(patience);
+    if (readable) continue; // the program was about to sleep
     const bool computes = attended_.polls() == polls;
     if (computes) computing_since = polls;
     patience = computes ? patience_ms : long_patience_ms;

@@ -47,6 +47,8 @@ class Waiting {
   void watch();
 
  private:
+  void arm();
+  bool wait(int longest_ms);
   void run();
 
   const int descriptor_;
@@ -54,7 +56,8 @@ class Waiting {
   Attended& attended_;
   engine::Transport* const sleeper_;
   const base::Event wake_;
-  const base::Event turn_; // of the thread: to watch, or to end
+  const base::Event end_; // of the thread
+  int watched_ = -1;      // what the thread waits for
   std::atomic<bool> stop_ = false;
   std::atomic<bool> watch_ = false;
   std::thread thread_;

@@ -145,6 +145,7 @@ class Transport : public engine::Transport {
   }
   void resume() override;
   void wake() override { waiter_.rouse(); }
+  void sleep_sooner() override { waiter_.sleep_sooner(); }
   [[nodiscard]] double now() const override { return system_.now(); }
   void list_counters(base::CounterList& list) const override;
   [[nodiscard]] std::vector<std::string> fallbacks() const override { return fallbacks_; }

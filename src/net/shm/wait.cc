@@ -22,9 +22,6 @@ constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
 // Between two times that a process leaves a core: the scheduler may have had reasons.
 constexpr double time_between_moves = 10e-3;
-// Where they share cores: a yield lets the others run; if this many did not help, the message is
-// not near.
-constexpr unsigned shared_core_yields = 40;
 constexpr unsigned longest_sleep_without_barrier_us = 1000;
 
 void count(std::uint64_t& counter) {
@@ -79,7 +76,7 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
 }
 
 bool Waiter::yield_to_others(unsigned fruitless) {
-  if (fruitless >= shared_core_yields || cost_.is_too_high([this] { return system_.now(); }))
+  if (fruitless >= longest_yielding_ || cost_.is_too_high([this] { return system_.now(); }))
     return false;
   yield();
   return true;

@@ -308,9 +308,9 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
     return false;
   };
   std::vector<std::uint64_t> data(words.size(), 7);
-  for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(alone(
-        [&] { return a.try_send(1, long_message(static_cast<unsigned>(i))) == Posted::done; }));
+  constexpr unsigned unread = 40; // more than the receives of long messages
+  for (unsigned i = 0; i < unread; ++i)
+    ASSERT_TRUE(alone([&] { return a.try_send(1, long_message(i)) == Posted::done; }));
   ASSERT_NE(a.transport->put(a.link(1), data.data(), memory, data.size() * 8, 1), Posted::busy);
   ASSERT_TRUE(alone([&] { return a.transport->flush(a.link(1), 2) != Posted::busy; }));
   ASSERT_TRUE(alone([&] { return a.completed.contains(2) && a.completed.contains(1); }));
@@ -324,8 +324,8 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(words[0], 12u);
   EXPECT_EQ(world[1].received[0].size(), 1u) << "nothing is delivered but by poll()";
-  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 11; }));
-  for (unsigned i = 0; i < 10; ++i)
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1 + unread; }));
+  for (unsigned i = 0; i < unread; ++i)
     EXPECT_EQ(world[1].received[0][1 + i], long_message(i));
 }
 
