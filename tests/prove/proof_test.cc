@@ -56,6 +56,7 @@ TEST(Keys, StandForExactlyTheRunsThatTheySave) {
            "read at_once bundles / isend 1 0 4, isend 1 0 4, isend 1 0 4, isend 1 0 4, isend 1 0 "
            "4, "
            "isend 1 0 4, recv 1 0 4 / ssend 0 0 4",
+           "read blocking uncopied / isend 1 0 4, send 1 0 4g, withdraw 0 / recv 0 0 24",
            "read ordered notifications / psend 1 0 2 6, start 0, ready 0 1, mark 0 0, end 0, start "
            "0, "
            "ready 0 0 / precv 0 0 3 4, start 0, end 0, start 0",
@@ -92,6 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
         Regression{
             "EagerDataForARetractedReceive",
             "write / send 1 0 4 / recv 0 0 24, recv 0 0 24, recv 0 0 24, cancel 0, cancel 1"},
+        // A send whose data were still leaving asked for its message back, which had no name.
+        Regression{"WithdrawalOfAMessageThatLeaves",
+                   "read blocking uncopied / isend 1 0 4, withdraw 0 / recv 0 0 24"},
         // The announcement is overtaken by the message and arrives when the sender has freed the
         // communicator: it made a channel that nobody would ever drop.
         Regression{"AnnouncementForAFreedCommunicator",
