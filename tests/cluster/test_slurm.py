@@ -141,6 +141,14 @@ class Pmix(WithPlugin, SlurmTest):
 class Pmi2(WithPlugin, SlurmTest):
     plugin = "--mpi=pmi2"
 
+    def test_killed_before_anybody_has_talked_to_it(self):
+        """Nobody has a connection that breaks; but its machine says that nobody listens. (With PMIx its address
+        is gone too, as Slurm keeps it on that machine for as long as a rank runs there.)"""
+        result = self.srun(self.plugin, PROGRAM, "ends-unmet", 0.5, ranks=3)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, r"macadam: rank [01] on host node0 failed in MPI_Recv: .* has ended\n")
+        self.assert_nothing_runs()
+
     def test_killed_while_others_wait_for_it(self):
         """The server tells nobody, so they look themselves."""
         program = f"""if [ $PMI_RANK = 1 ]; then {PROGRAM} ring 20 & sleep 1; kill -9 $!; sleep 20; fi

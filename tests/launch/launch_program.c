@@ -8,6 +8,7 @@
 //   abort CODE    rank 1 calls MPI_Abort while the others wait for it
 //   abort-late CODE  rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
 //   no-finalize   rank 1 ends without MPI_Finalize while the others wait for it
+//   ends-unmet SECONDS  the last rank kills itself at once; so long after, the others wait for it
 //   wrong-tag     rank 0 waits for tag 5, rank 1 has sent tag 6
 //   test-loop     the same, rank 0 by calling MPI_Test again and again
 //   ring SECONDS [ROUNDS]  a message goes round all ranks, again and again; in that round the last
@@ -196,6 +197,10 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "no-finalize") == 0) {
     if (rank == 1) exit(0);
     wait_for(1, 0);
+  } else if (strcmp(action, "ends-unmet") == 0) {
+    if (rank == size - 1) raise(SIGKILL);
+    usleep((useconds_t)(number * 1e6));
+    wait_for(size - 1, 0);
   } else if (strcmp(action, "wrong-tag") == 0) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) wait_for(1, 5);

@@ -4,6 +4,7 @@
 #include "base/copy.h"
 #include "base/error.h"
 #include "engine/wire.h"
+#include "net/ofi/listening.h"
 #include "net/ofi/token.h"
 
 #include <algorithm>
@@ -75,6 +76,15 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .atomics = true,
           .connects = true,
           .polls_before_idle = oversubscribed ? 0 : spinning_polls};
+}
+
+// Of another network, it has no magic.
+wire::Endpoint read_endpoint(std::span<const std::byte> published) {
+  wire::Endpoint endpoint;
+  endpoint.magic = 0;
+  if (published.size() == sizeof endpoint)
+    std::memcpy(&endpoint, published.data(), sizeof endpoint);
+  return endpoint;
 }
 
 } // namespace
@@ -180,11 +190,8 @@ void OfiTransport::open(Route& route) {
       base::fail(MPI_ERR_OTHER, "libfabric: rank {} cannot be reached: {}", route.rank, *why);
     return;
   }
-  wire::Endpoint address;
-  address.magic = 0;
-  if (published->size() == sizeof address) std::memcpy(&address, published->data(), sizeof address);
   try {
-    route.address = fabric_.insert(address);
+    route.address = fabric_.insert(read_endpoint(*published));
   } catch (const base::Error& error) {
     base::fail(error.error_class, "rank {} on {} cannot be reached: {}", route.rank,
                processes_.host_of(route.rank), error.text);
@@ -248,22 +255,27 @@ bool OfiTransport::is_taken(long result, Operation& operation) {
   end(operation);
   if (result != -FI_EAGAIN)
     note_failure(route, fabric_.text_of(result));
-  else if (route.talked && route.under_way == 0)
+  else if (route.under_way == 0)
     note_refusal(route);
   return false;
 }
 
-// The provider has nothing of ours for this peer, and takes nothing: it has lost the connection. It
-// tries for ever to make another.
+// The provider has nothing of ours for this peer, and takes nothing: it has lost the connection, or
+// has never had one. It tries for ever to make another.
 void OfiTransport::note_refusal(Route& route) {
   const double time = now();
   if (route.refused_since == 0) route.refused_since = time;
-  const double longest = processes_.life(route.rank) == boot::Life::unknown
-                             ? longest_refusal_unwatched
-                             : longest_refusal;
-  if (time - route.refused_since > longest)
-    note_failure(route,
-                 fmt::format("its connection was lost, and there is no other in {} s", longest));
+  const bool watched = processes_.life(route.rank) != boot::Life::unknown;
+  const double longest = watched ? longest_refusal : longest_refusal_unwatched;
+  if (time - route.refused_since <= longest) return;
+  if (route.talked)
+    return note_failure(
+        route, fmt::format("its connection was lost, and there is no other in {} s", longest));
+  // One that was never reached may compute, or be stopped.
+  route.refused_since = time;
+  const auto published = watched ? std::nullopt : processes_.endpoint(route.rank);
+  if (published && nobody_listens(read_endpoint(*published)))
+    note_failure(route, "nobody listens at its address: its process has ended");
 }
 
 // A short message is copied by the provider, a longer one to a buffer; of one that is `uncopied`

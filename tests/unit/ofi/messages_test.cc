@@ -3,8 +3,10 @@
 #include "world.h"
 
 #include "../support/null_transport.h"
+#include "net/ofi/listening.h"
 
 #include <atomic>
+#include <rdma/fabric.h>
 #include <thread>
 
 namespace macadam::test {
@@ -219,6 +221,23 @@ TEST(OfiFailure, AQuestionThatIsLostIsAskedAgain) {
   world[1].transport.reset();
   ASSERT_TRUE(world.until([&] {
     world[0].transport->arm();
+    return world[0].states[1] == engine::PeerState::failed;
+  }));
+}
+
+// Nobody has ever reached the peer, and no launcher tells of it: its machine says that nobody
+// listens.
+TEST(OfiFailure, APeerThatHasGoneBeforeItWasReached) {
+  World world(2);
+  const bool is_ip = world[0].transport->endpoint().format == FI_SOCKADDR_IN;
+  if (!is_ip) GTEST_SKIP() << "no addresses of IP";
+  const wire::Endpoint there = world[1].transport->endpoint();
+  EXPECT_FALSE(nobody_listens(there));
+  world[1].its_life = boot::Life::unknown;
+  world[1].transport.reset();
+  EXPECT_TRUE(nobody_listens(there));
+  ASSERT_TRUE(world.until([&] {
+    static_cast<void>(world[0].try_send(1, "are you there?"));
     return world[0].states[1] == engine::PeerState::failed;
   }));
 }
