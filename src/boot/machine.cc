@@ -190,7 +190,7 @@ std::uint64_t ends_for_want_of_memory(const std::string& root) {
   for (const MemoryFiles& files : memory_files)
     for_each_group(own_group(root, files.kind), [&](const std::string& group) {
       const std::string folder = root + files.folder + group;
-      ends = std::max(ends, read_number(folder + "/" + files.events, "oom_kill ", 0));
+      ends += read_number(folder + "/" + files.events, "oom_kill ", 0);
     });
   return ends;
 }

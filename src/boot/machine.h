@@ -21,8 +21,9 @@ struct FreeMemory {
 // `root` is where proc and sys are mounted; another one for tests.
 FreeMemory free_memory(const std::string& root = "");
 
-// How often the kernel has ended a process because the memory of this process's control group, or
-// of one above, was used up; 0 if it does not tell. `root` as above.
+// Grows when the kernel ends a process because the memory of this process's control group, or of
+// one above, was used up: the sum of what these tell. Of version 2 the groups above count the ends
+// in those below, too. `root` as above.
 std::uint64_t ends_for_want_of_memory(const std::string& root = "");
 
 // A limit that a control group sets: that of this process, or one above.

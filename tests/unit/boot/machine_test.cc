@@ -79,7 +79,10 @@ TEST_F(FreeMemoryTest, TellsOfProcessesThatWereEnded) {
         "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
   EXPECT_EQ(ends_for_want_of_memory(root_), 3u);
   write("/sys/fs/cgroup/job/memory.events", "low 0\noom 9\noom_kill 5\noom_group_kill 0\n");
-  EXPECT_EQ(ends_for_want_of_memory(root_), 5u);
+  EXPECT_EQ(ends_for_want_of_memory(root_), 8u);
+  // One in this group is told, though more were in another.
+  write("/sys/fs/cgroup/memory/docker/1/memory.oom_control", "oom_kill 1\n");
+  EXPECT_EQ(ends_for_want_of_memory(root_), 9u);
 }
 
 TEST_F(FreeMemoryTest, NamesTheLimitsOfControlGroups) {
