@@ -153,11 +153,12 @@ void Fabric::open(const fi_info& info) {
       std::min(info.ep_attr->max_msg_size, is_tcp(provider) ? tcp_transfer : longest_transfer);
   limits_.ordered = orders_data(info);
   limits_.stream = is_stream(provider);
-  limits_.gathers = info.tx_attr->iov_limit >= 2;
+  limits_.tcp = is_tcp(provider);
   limits_.bare_tcp = provider == "tcp" || provider == "net";
   limits_.chooses_keys = (modes & FI_MR_PROV_KEY) != 0;
   limits_.virtual_addresses = (modes & FI_MR_VIRT_ADDR) != 0;
   limits_.registers_local = (modes & FI_MR_LOCAL) != 0;
+  limits_.gathers = info.tx_attr->iov_limit >= 2 && !limits_.registers_local;
   limits_.pins = (modes & (FI_MR_LOCAL | FI_MR_ALLOCATED)) != 0;
   binds_regions_ = (modes & FI_MR_ENDPOINT) != 0;
   const std::size_t key_bytes = info.domain_attr->mr_key_size;

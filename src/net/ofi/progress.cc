@@ -22,6 +22,8 @@ constexpr double time_to_arrive = 0.1;
 constexpr double probe_interval = 0.5;
 // Messages of processes that this one has not met yet: there is one of each at most.
 constexpr std::size_t most_early = 256;
+// Receives that are posted in place of those whose messages the progress thread keeps.
+constexpr unsigned most_spare_receives = 128;
 
 template <class Body>
 bool read_body(Body& body, const std::byte* bytes, std::size_t size) {
@@ -71,6 +73,7 @@ bool OfiTransport::look_with_chores(Sink& sink) {
     moved = true;
   }
   if (arming && !moved) moved = look_for_ended(sink);
+  if (arming && pool_.grown()) pool_.trim(now());
   const bool unsent =
       std::ranges::any_of(routes_, [](const auto& row) { return !row.second->unposted.empty(); });
   refused_ = refused_ || unsent;
@@ -128,7 +131,7 @@ void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
   if (operation->kind == Operation::Kind::receive) return on_receive(*operation, entry.len, sink);
   Route& route = *operation->route;
   --route.under_way;
-  route.talked = true;
+  note_talk(route);
   Transfer* const transfer = operation->transfer;
   end(*operation);
   if (transfer != nullptr) {
@@ -228,7 +231,7 @@ bool OfiTransport::take_early(Sink& sink) {
 inline void OfiTransport::take(Route& route, const wire::Header& header, const std::byte* body,
                                std::size_t bytes, Sink& sink) {
   const wire::Kind kind = header.kind();
-  route.talked = true;
+  note_talk(route);
   if (header.credits != 0) {
     add_credits(route, header.credits);
     if (!route.unposted.empty()) advance_all(route, sink);
@@ -353,7 +356,7 @@ bool OfiTransport::attend() noexcept {
         const bool is_receive = operation != nullptr && operation->kind == Operation::Kind::receive;
         if (is_receive && serve_at_once(*operation, entry.len)) continue;
         held_.push_back(entry);
-        if (is_receive) post_spare_receive();
+        if (is_receive && proves_itself(*operation, entry.len)) post_spare_receive();
       }
     }
     retry_answers();
@@ -374,12 +377,20 @@ bool OfiTransport::attend() noexcept {
 // In the place of one whose message is kept: without a receive the provider takes nothing more,
 // puts and questions neither.
 void OfiTransport::post_spare_receive() {
-  mem::Buffer* const buffer = pool_.take();
-  if (buffer == nullptr) return;
-  Operation* const operation = operations_.make();
-  operation->buffer = buffer;
+  if (spare_receives_ == most_spare_receives) return;
+  Operation* const operation = operations_.try_make();
+  if (operation == nullptr) return;
+  operation->buffer = pool_.take();
+  if (operation->buffer == nullptr) return end(*operation);
   ++spare_receives_;
   post_receive(*operation);
+}
+
+bool OfiTransport::proves_itself(const Operation& receive, std::size_t bytes) {
+  wire::Header header;
+  if (bytes < sizeof header) return false;
+  std::memcpy(&header, receive.buffer->memory, sizeof header);
+  return find_source(header) != nullptr;
 }
 
 // A question, or an atomic: not in order with messages, as nobody counts on that.

@@ -44,6 +44,8 @@ constexpr double default_spin_oversubscribed = 20e-6;
 // tell whether it is there.
 constexpr double longest_refusal = 5;
 constexpr double longest_refusal_unwatched = 1;
+// Between two looks whether anybody listens where a peer was: each may take some milliseconds.
+constexpr double time_between_looks = 0.1;
 constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 // How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
 // else, as a peer that ends is not always told by the network.
@@ -67,7 +69,8 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .eager = eager,
           .hybrid = settings.rdma_hybrid >= 0 ? static_cast<std::size_t>(settings.rdma_hybrid)
                                               : std::max(eager, hybrid_bytes),
-          .uncopied = provider.bare_tcp && provider.gathers ? uncopied_bytes : SIZE_MAX,
+          .uncopied =
+              provider.bare_tcp && provider.gathers && provider.ordered ? uncopied_bytes : SIZE_MAX,
           .packet = packet_bytes,
           .cheap_copy = eager,
           .notified_put = SIZE_MAX,
@@ -273,7 +276,9 @@ void OfiTransport::note_refusal(Route& route) {
         route, fmt::format("its connection was lost, and there is no other in {} s", longest));
   // One that was never reached may compute, or be stopped.
   route.refused_since = time;
-  const auto published = watched ? std::nullopt : processes_.endpoint(route.rank);
+  if (watched || !fabric_.limits().tcp || time < look_again_at_) return;
+  look_again_at_ = time + time_between_looks;
+  const auto published = processes_.endpoint(route.rank);
   if (published && nobody_listens(read_endpoint(*published)))
     note_failure(route, "nobody listens at its address: its process has ended");
 }
@@ -351,17 +356,15 @@ Posted OfiTransport::send_uncopied(engine::Link& link, const void* header, std::
   if (is_self(link)) return send(link, header, header_bytes, payload, payload_bytes);
   auto& route = static_cast<Route&>(link);
   if (!can_send(route)) return refuse(route);
-  Transfer& transfer = *transfers_.make();
-  transfer.route = &route;
-  transfer.cookie = cookie;
-  transfer.under_way = 1;
+  const auto give_back = [this](Transfer* unused) { transfers_.free(unused); };
+  std::unique_ptr<Transfer, decltype(give_back)> transfer(transfers_.make(), give_back);
+  transfer->route = &route;
+  transfer->cookie = cookie;
+  transfer->under_way = 1;
   const Posted posted = post_message(route, wire::Kind::message, header, header_bytes, payload,
-                                     payload_bytes, &transfer);
-  if (posted != Posted::done) {
-    transfers_.free(&transfer);
-    return posted;
-  }
-  route.transfers.push_back(transfer);
+                                     payload_bytes, transfer.get());
+  if (posted != Posted::done) return posted;
+  route.transfers.push_back(*transfer.release());
   return Posted::pending;
 } catch (...) {
   return break_down();

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace macadam::net::ofi {
@@ -195,6 +196,9 @@ class OfiTransport final : public engine::Transport, Attended {
   void open(Route& route);
   bool try_open(Route& route);
   [[nodiscard]] bool owes_credits(const Route& route) const { return route.taken >= window_ / 2; }
+  static void note_talk(Route& route) {
+    if (!std::exchange(route.talked, true)) route.refused_since = 0; // that there was no connection
+  }
   void add_credits(Route& route, std::uint32_t credits) const {
     route.credits = std::min(route.credits + credits, window_);
   }
@@ -239,6 +243,7 @@ class OfiTransport final : public engine::Transport, Attended {
   Route* find_source(const wire::Header& header);
   void post_receive(Operation& operation);
   void post_spare_receive();
+  [[nodiscard]] bool proves_itself(const Operation& receive, std::size_t bytes);
   void answer(Route& route, wire::Kind kind, const void* body, std::size_t bytes);
   bool send_answers(Route& route);
   void serve(Route& route, const wire::AtomicRequest& request);
@@ -316,6 +321,7 @@ class OfiTransport final : public engine::Transport, Attended {
   };
   std::vector<Early> early_;          // messages of jobs that this process has not met yet
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
+  double look_again_at_ = 0;          // whether anybody listens where a peer was, in seconds
   unsigned spare_receives_ = 0;       // more than there shall be
   engine::SelfQueue to_self_;         // messages and notifications
   std::uint64_t inquiries_ = 0;       // ever made

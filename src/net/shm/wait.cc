@@ -76,7 +76,8 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
 }
 
 bool Waiter::yield_to_others(unsigned fruitless) {
-  if (fruitless >= longest_yielding_ || cost_.is_too_high([this] { return system_.now(); }))
+  if (fruitless >= longest_yielding_.load(std::memory_order_relaxed) ||
+      cost_.is_too_high([this] { return system_.now(); }))
     return false;
   yield();
   return true;

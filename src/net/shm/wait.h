@@ -90,8 +90,8 @@ class Waiter {
   bool idle(unsigned fruitless, unsigned longest_us);
   void resume();
 
-  // See engine::Transport. Before the first wait.
-  void sleep_sooner() { longest_yielding_ = few_polls; }
+  // See engine::Transport.
+  void sleep_sooner() { longest_yielding_.store(few_polls, std::memory_order_relaxed); }
 
   // A process that this one talks to, at most once each. Its header outlives the waits.
   void meet(const SegmentHeader& neighbour, bool of_lower_rank);
@@ -157,7 +157,7 @@ class Waiter {
   // anybody work: an alltoall of 8 ranks on 2 cores, half of them on another machine, takes 60 us
   // with 8 yields, and 60 or 350 with 40.
   static constexpr unsigned many_polls = 40, few_polls = 8;
-  unsigned longest_yielding_ = many_polls;
+  std::atomic<unsigned> longest_yielding_ = many_polls;
   std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
   std::atomic<unsigned> yields_ = 0;      // in the present wait
   std::atomic<bool> yields_help_ = false; // see learn()
