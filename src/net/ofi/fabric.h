@@ -27,9 +27,9 @@ struct ProviderLimits {
   // get finds what was put before it.
   bool ordered = false;
   bool stream = false;            // all of a pair goes through one connection, which delivers it
-  bool gathers = false;           // a message may be of two blocks, registered or not
   bool tcp = false;               // ... of TCP
   bool bare_tcp = false;          // ... of TCP, and nothing stands between
+  bool gathers = false;           // a message may be of two blocks, which need not be registered
   bool chooses_keys = false;      // else we do
   bool virtual_addresses = false; // peers name memory by its address, else by its place in a region
   bool registers_local = false;   // our own side of a put or get is registered too

@@ -182,14 +182,17 @@ Route* OfiTransport::find_source(const wire::Header& header) {
   return header.is_sealed_by(last_source_->their_token) ? last_source_ : nullptr;
 }
 
+inline OfiTransport::Sender OfiTransport::sender_of(const Operation& receive, std::size_t bytes) {
+  Sender sender;
+  if (bytes < sizeof sender.header) return sender;
+  std::memcpy(&sender.header, receive.buffer->memory, sizeof sender.header);
+  sender.route = find_source(sender.header);
+  return sender;
+}
+
 void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sink) {
   const std::byte* const memory = operation.buffer->memory;
-  wire::Header header;
-  Route* route = nullptr;
-  if (bytes >= sizeof header) {
-    std::memcpy(&header, memory, sizeof header);
-    route = find_source(header);
-  }
+  const auto [header, route] = sender_of(operation, bytes);
   if (route != nullptr && route->state != Route::State::broken) [[likely]]
     take(*route, header, memory + sizeof header, bytes - sizeof header, sink);
   else if (route == nullptr && !keep_early(header, memory, bytes))
@@ -354,9 +357,10 @@ bool OfiTransport::attend() noexcept {
         const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
         auto* const operation = static_cast<Operation*>(entry.op_context);
         const bool is_receive = operation != nullptr && operation->kind == Operation::Kind::receive;
-        if (is_receive && serve_at_once(*operation, entry.len)) continue;
+        const Sender sender = is_receive ? sender_of(*operation, entry.len) : Sender();
+        if (sender.route != nullptr && serve_at_once(*operation, sender, entry.len)) continue;
         held_.push_back(entry);
-        if (is_receive && proves_itself(*operation, entry.len)) post_spare_receive();
+        if (sender.route != nullptr) post_spare_receive();
       }
     }
     retry_answers();
@@ -386,26 +390,15 @@ void OfiTransport::post_spare_receive() {
   post_receive(*operation);
 }
 
-bool OfiTransport::proves_itself(const Operation& receive, std::size_t bytes) {
-  wire::Header header;
-  if (bytes < sizeof header) return false;
-  std::memcpy(&header, receive.buffer->memory, sizeof header);
-  return find_source(header) != nullptr;
-}
-
 // A question, or an atomic: not in order with messages, as nobody counts on that.
-bool OfiTransport::serve_at_once(Operation& operation, std::size_t bytes) {
-  wire::Header header;
-  if (bytes < sizeof header) return false;
-  const std::byte* const memory = operation.buffer->memory;
-  std::memcpy(&header, memory, sizeof header);
-  if (!wire::is_question(header.kind())) return false;
-  Route* const route = find_source(header);
-  if (route == nullptr || route->state == Route::State::broken) return false;
+bool OfiTransport::serve_at_once(Operation& operation, const Sender& sender, std::size_t bytes) {
+  const wire::Header& header = sender.header;
+  Route& route = *sender.route;
+  if (!wire::is_question(header.kind()) || route.state == Route::State::broken) return false;
   if (header.credits != 0) refused_ = true; // the program goes on with what waited for them
-  add_credits(*route, header.credits);
-  reply(*route, header.kind(), memory + sizeof header, bytes - sizeof header);
-  count_taken(*route, header.kind());
+  add_credits(route, header.credits);
+  reply(route, header.kind(), operation.buffer->memory + sizeof header, bytes - sizeof header);
+  count_taken(route, header.kind());
   post_receive(operation);
   return true;
 }

@@ -185,6 +185,12 @@ class OfiTransport final : public engine::Transport, Attended {
     Transfer* transfer = nullptr;
   };
 
+  // Of a message that has come into a buffer of ours; no route: it does not prove whose it is.
+  struct Sender {
+    wire::Header header;
+    Route* route = nullptr;
+  };
+
   // Attended
   [[nodiscard]] std::uint64_t polls() const noexcept override {
     return polls_.load(std::memory_order_relaxed);
@@ -227,7 +233,7 @@ class OfiTransport final : public engine::Transport, Attended {
   bool look_with_chores(Sink& sink);
   bool read_completions(Sink& sink);
   bool deliver_held(Sink& sink);
-  bool serve_at_once(Operation& operation, std::size_t bytes);
+  bool serve_at_once(Operation& operation, const Sender& sender, std::size_t bytes);
   void reply(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes);
   void count_taken(Route& route, wire::Kind kind);
   void retry_answers();
@@ -241,9 +247,9 @@ class OfiTransport final : public engine::Transport, Attended {
   void deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes, Sink& sink);
   void owe(Route& route);
   Route* find_source(const wire::Header& header);
+  Sender sender_of(const Operation& receive, std::size_t bytes);
   void post_receive(Operation& operation);
   void post_spare_receive();
-  [[nodiscard]] bool proves_itself(const Operation& receive, std::size_t bytes);
   void answer(Route& route, wire::Kind kind, const void* body, std::size_t bytes);
   bool send_answers(Route& route);
   void serve(Route& route, const wire::AtomicRequest& request);

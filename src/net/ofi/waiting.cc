@@ -9,7 +9,6 @@
 #include <ctime>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -105,9 +104,7 @@ void Waiting::run() {
       if (!readable && tells_all_) continue;
     }
     readable = false;
-    if (watch_.load()) {
-      if (watch_.exchange(false)) sleeper_->wake();
-    }
+    if (watch_.exchange(false)) sleeper_->wake();
     const std::uint64_t polls = attended_.polls();
     if (polls == computing_since) {
       if (!attended_.attend()) readable = wait(long_patience_ms);
