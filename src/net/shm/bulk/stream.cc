@@ -24,7 +24,7 @@ constexpr double patience = 20e-6;
 constexpr double grace = 0.5e-6;
 // So much of a transfer the kernel copies at once: a peer that begins to wait meanwhile takes part
 // in the rest, and one that streams to us finds this process back before its patience ends.
-constexpr std::size_t bytes_between_looks = 256 << 10;
+constexpr std::size_t bytes_between_looks = 64 << 10;
 // Fragments that a process that waits writes before it looks for those of others: more are pushed
 // out of the caches, where few a turn more is lost than it takes to copy them.
 constexpr unsigned fragments_at_once = 4;
