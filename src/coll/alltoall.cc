@@ -53,36 +53,39 @@ Task alltoallv(Collective& self) {
   }
 }
 
-// All messages at once: one step, n - 1 messages each way.
-Task alltoall_direct(Comm& comm, Blocks out, Blocks in) {
-  const int n = comm.size();
-  Batch batch(comm);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (comm.rank() + n - distance) % n;
-    const Data block = in[from];
-    if (block.bytes() > 0) batch.receive(from, block);
-  }
-  for (int distance = 1; distance < n; ++distance) {
-    const int to = (comm.rank() + distance) % n;
-    const Data block = out[to];
-    if (block.bytes() > 0) batch.send(to, block);
-  }
-  co_await batch;
-}
+namespace {
 
-// One message out and one in at a time: n - 1 steps of m, no rank is flooded.
-Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
+// The messages of ranks that are 1, 2, ... away, as many at once as bring `most` bytes, one at
+// least. Ranks may group them differently: the one that has come least far always goes on.
+Task alltoall_in_groups(Comm& comm, Blocks out, Blocks in, std::size_t most) {
   const int n = comm.size();
+  const auto from = [&](int distance) { return (comm.rank() + n - distance) % n; };
+  const auto to = [&](int distance) { return (comm.rank() + distance) % n; };
   Batch batch(comm);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (comm.rank() + n - distance) % n;
-    const int to = (comm.rank() + distance) % n;
-    const Data wanted = in[from];
-    const Data given = out[to];
-    if (wanted.bytes() > 0) batch.receive(from, wanted);
-    if (given.bytes() > 0) batch.send(to, given);
+  for (int first = 1, next = 1; first < n; first = next) {
+    for (std::size_t bytes = 0; next < n && bytes < most; ++next) {
+      const Data block = in[from(next)];
+      bytes += block.bytes();
+      if (block.bytes() > 0) batch.receive(from(next), block);
+    }
+    for (int distance = first; distance < next; ++distance) {
+      const Data block = out[to(distance)];
+      if (block.bytes() > 0) batch.send(to(distance), block);
+    }
     co_await batch;
   }
+}
+
+} // namespace
+
+// All messages at once: one step, n - 1 messages each way.
+Task alltoall_direct(Comm& comm, Blocks out, Blocks in) {
+  return alltoall_in_groups(comm, out, in, SIZE_MAX);
+}
+
+// One long message out and one in at a time, or a few short ones, so that no rank is flooded.
+Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
+  return alltoall_in_groups(comm, out, in, comm.shared->segments.coming);
 }
 
 // A block with i ranks to go travels the bits of i, together with all others that take the same

@@ -22,12 +22,13 @@ class Board;
 class Boards;
 class Machines;
 
-// Bytes by which long collectives on two levels go, so that both levels work at once (levels.cc).
-// The same in all processes.
+// Bytes by which long collectives go. The first three on two levels, so that both work at once
+// (levels.cc); the same in all processes.
 struct Segments {
   std::size_t slice = 32 << 10; // at least, of what each rank of a machine carries of a reduction
   std::size_t bcast = 64 << 10; // of what a leader passes on
   std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
+  std::size_t coming = 1 << 20;    // of what others send to a rank at a time (alltoall.cc)
 };
 
 // Wants to know for whom collectives wait.
