@@ -45,7 +45,7 @@ class WaitObserver {
 struct Resources {
   // `levels`: see RuleTable. Throws as that does.
   Resources(engine::Engine& e, const datatype::Type& byte_type, const std::string& levels = {})
-      : engine(e), byte(byte_type), panels(e), table(levels) {}
+      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().by_kernel()) {}
 
   engine::Engine& engine;
   const datatype::Type& byte;

@@ -9,6 +9,12 @@
 
 namespace macadam::coll {
 
+// The library's own where the kernel moves all messages (engine::Limits::by_kernel), as measured
+// over TCP: one costs as much as several copies inside a machine (docs/tuning.md).
+inline constexpr const char* levels_by_kernel =
+    "barrier leaders any 2, bcast leaders any 2, reduce leaders any 2, allreduce leaders any 2, "
+    "allgather slices any 2, alltoall slices 16K 2";
+
 // The rules of the library, of which those for several machines may be others: as a text says,
 // which `macadam tune` writes for a network.
 class RuleTable {
@@ -17,7 +23,7 @@ class RuleTable {
   // up to so many bytes, from so many ranks of a machine on, in the order of choice. What is not
   // named has one level. "none": all have; empty: the library's rules. Throws base::Error
   // (MPI_ERR_ARG) with the words that were found and what is needed.
-  explicit RuleTable(const std::string& levels = {});
+  explicit RuleTable(const std::string& levels = {}, bool by_kernel = false);
 
   [[nodiscard]] Rules rules() const;
 

@@ -51,6 +51,10 @@ bool Networks::maps_all(const RankMap& group) const {
   return true;
 }
 
+bool Networks::by_kernel() const {
+  return std::ranges::any_of(*this, [](Transport* network) { return network->limits().by_kernel; });
+}
+
 bool Networks::connect_at_start() const {
   bool connected = true;
   for (Transport* const network : *this)

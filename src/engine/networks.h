@@ -42,6 +42,9 @@ class Networks {
   // talked to.
   [[nodiscard]] bool connects_none(const RankMap& group, int own) const;
 
+  // Whether the kernel moves what goes between machines.
+  [[nodiscard]] bool by_kernel() const;
+
   // Whether all of a group have mapped what nearest() allocates.
   [[nodiscard]] bool maps_all(const RankMap& group) const;
 

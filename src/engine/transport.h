@@ -90,9 +90,10 @@ struct Limits {
   // not, it is there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
   bool orders_writes = false;
-  bool atomics = false;  // has atomic()
-  bool maps = false;     // all it reaches have mapped what allocate() gives
-  bool connects = false; // a peer's first message makes a connection, which costs something
+  bool atomics = false;   // has atomic()
+  bool maps = false;      // all it reaches have mapped what allocate() gives
+  bool connects = false;  // a peer's first message makes a connection, which costs something
+  bool by_kernel = false; // the kernel moves each message, in the time of a copy of some 40 KB
   // Blocks here and there that write_blocks() and read_blocks() take; 1 and 1: has neither.
   std::size_t local_blocks = 1;
   std::size_t target_blocks = 1;

@@ -114,11 +114,18 @@ std::string protocols_section(const base::Settings& settings) {
 }
 
 std::string collectives_section(const base::Settings& settings) {
+  const std::string by_kernel =
+      settings.levels.empty()
+          ? fmt::format(
+                "  on several machines over TCP (algorithm, bytes, ranks of a machine):\n  {}\n",
+                coll::levels_by_kernel)
+          : "";
   return fmt::format(
       "collectives: the first line that fits is taken (bytes of the vector for bcast "
       "and reductions,\nof one rank's block for the others)\n"
-      "  {:<16}{:<12}{:<16}{}\n{}",
-      "", "ranks", "bytes", "algorithm", coll::describe(coll::RuleTable(settings.levels).rules()));
+      "  {:<16}{:<12}{:<16}{}\n{}{}",
+      "", "ranks", "bytes", "algorithm", coll::describe(coll::RuleTable(settings.levels).rules()),
+      by_kernel);
 }
 
 } // namespace

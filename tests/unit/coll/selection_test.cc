@@ -141,6 +141,19 @@ TEST(LevelRules, leave_all_others_as_they_are) {
   EXPECT_EQ(describe(table.rules()), describe(coll::default_rules()));
 }
 
+// Where the kernel moves messages, two levels are taken from two ranks of a machine on, unless a
+// file says something else.
+TEST(LevelRules, are_others_where_the_kernel_moves_messages) {
+  const auto over_tcp = [](const std::string& levels, Kind kind, std::uint64_t bytes) {
+    return coll::select(RuleTable(levels, true).rules(), kind, 8, coll::Among::all, 2, bytes);
+  };
+  EXPECT_EQ(over_tcp("", Kind::allreduce, 1 << 20), Algorithm::leaders);
+  EXPECT_EQ(over_tcp("", Kind::alltoall, 16 << 10), Algorithm::slices);
+  EXPECT_EQ(over_tcp("", Kind::alltoall, (16 << 10) + 1), Algorithm::pairwise);
+  EXPECT_EQ(over_tcp("none", Kind::allreduce, 1 << 20), Algorithm::ring);
+  EXPECT_EQ(over_tcp("barrier leaders any 4", Kind::barrier, 0), Algorithm::recursive_doubling);
+}
+
 TEST(LevelRules, say_what_is_wrong) {
   const auto error = [](const std::string& text) {
     try {
