@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import shlex
+import statistics
 import subprocess
 import sys
 
@@ -119,14 +120,18 @@ def shared_memory(programs, repeats):
     data = {"ranks": {"ring": 2, "wavefront": 4 if cores >= 4 else 2}, "libraries": {}}
     for _ in range(repeats):
         for library in programs.libraries:
-            best = data["libraries"].setdefault(library, {})
+            times = data["libraries"].setdefault(library, {})
             for pattern, ranks in data["ranks"].items():
                 output = "".join(f"= {name}\n" + run(job) for name, job
                                  in programs.jobs(library, pattern, ranks, 1, {}))
                 for size, each in times_in(output)[pattern].items():
-                    kept = best.setdefault(pattern, {}).setdefault(size, each)
+                    kept = times.setdefault(pattern, {}).setdefault(size, {})
                     for variant, seconds in each.items():
-                        kept[variant] = min(kept[variant], seconds)
+                        kept.setdefault(variant, []).append(seconds)
+    for times in data["libraries"].values():
+        for sizes in times.values():
+            for each in sizes.values():
+                each.update({variant: statistics.median(seconds) for variant, seconds in each.items()})
     return data
 
 
@@ -235,8 +240,8 @@ def main():
     parser.add_argument("--mpich", type=pathlib.Path, help="an environment that has MPICH 5")
     parser.add_argument("--over", choices=NETWORKS, action="append", help="one network, or more")
     parser.add_argument("--out", type=pathlib.Path, default=DOCS)
-    parser.add_argument("--repeats", type=int, default=3,
-                        help="over shared memory; the best counts (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=9,
+                        help="over shared memory; a time is the median (%(default)s)")
     parser.add_argument("--draw", type=pathlib.Path, metavar="JSON", help="only draw this")
     options = parser.parse_args()
     picture = options.out / "gravel.png"

@@ -8,10 +8,8 @@
 namespace macadam::gravel {
 namespace {
 
-// Of one ring at most: the longer it is, the fewer are the announcements, each of half of it. Where
-// both processes map it that costs little, and it had better stay in their caches.
+// Of one ring at most: the longer it is, the fewer are the announcements, each of half of it.
 constexpr std::size_t ring_bytes = 1 << 20;
-constexpr std::size_t mapped_ring_bytes = 64 << 10;
 
 } // namespace
 
@@ -40,9 +38,9 @@ void Core::promise_receive_buffers(int producer, std::size_t bytes, int tag, std
 // As long as there is memory for: if there is none, the buffers are announced when they are posted.
 void Core::make_ring(Promise& promise) {
   engine::Transport& network = *promise.peer->transport;
-  const std::size_t most = network.limits().maps ? mapped_ring_bytes : ring_bytes;
-  std::uint64_t places = std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
-                                   std::uint64_t{std::max<std::size_t>(most / promise.bytes, 2)}});
+  std::uint64_t places =
+      std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
+                std::uint64_t{std::max<std::size_t>(ring_bytes / promise.bytes, 2)}});
   do {
     promise.memory = static_cast<std::byte*>(network.allocate(places * promise.bytes));
   } while (promise.memory == nullptr && (places /= 2) != 0);

@@ -16,7 +16,6 @@ namespace macadam::net::shm {
 namespace {
 
 constexpr std::size_t longest_eager = std::size_t{1} << 20;
-constexpr std::size_t cheap_copy = 16 << 10;
 // Messages read from one queue or ring in one poll(), so that no source starves the others.
 constexpr unsigned batch = 32;
 // Polls that find nothing until this process looks whether its peers still run; and after each
@@ -62,7 +61,7 @@ engine::Limits make_limits(const base::Settings& settings) {
           .hybrid = hybrid,
           .orders_bytes = false,
           .packet = 4096, // the kernel copies by pages, and to call it costs as much as some
-          .cheap_copy = std::min(eager, cheap_copy),
+          .cheap_copy = eager,
           .notified_put = std::numeric_limits<std::size_t>::max(),
           .orders_puts = true, // what tells goes the way of messages
           .orders_writes = true,
