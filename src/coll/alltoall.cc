@@ -55,17 +55,21 @@ Task alltoallv(Collective& self) {
 
 namespace {
 
-// The messages of ranks that are 1, 2, ... away, as many at once as bring `most` bytes, one at
-// least. Ranks may group them differently: the one that has come least far always goes on.
-Task alltoall_in_groups(Comm& comm, Blocks out, Blocks in, std::size_t most) {
+// Short messages each way, so that a rank has few requests, and makes few connections at a time.
+constexpr int most_at_once = 32;
+
+// The messages of ranks that are 1, 2, ... away, `most` at once, and no more than bring or take so
+// many bytes, one each way at least. Ranks may group them differently: the one whose group ends
+// first can always finish it, as all others have come to what it waits for.
+Task alltoall_in_groups(Comm& comm, Blocks out, Blocks in, int most, std::size_t most_bytes) {
   const int n = comm.size();
   const auto from = [&](int distance) { return (comm.rank() + n - distance) % n; };
   const auto to = [&](int distance) { return (comm.rank() + distance) % n; };
   Batch batch(comm);
   for (int first = 1, next = 1; first < n; first = next) {
-    for (std::size_t bytes = 0; next < n && bytes < most; ++next) {
+    for (std::size_t bytes = 0; next < n && next - first < most && bytes < most_bytes; ++next) {
       const Data block = in[from(next)];
-      bytes += block.bytes();
+      bytes += std::max(block.bytes(), out[to(next)].bytes());
       if (block.bytes() > 0) batch.receive(from(next), block);
     }
     for (int distance = first; distance < next; ++distance) {
@@ -80,12 +84,12 @@ Task alltoall_in_groups(Comm& comm, Blocks out, Blocks in, std::size_t most) {
 
 // All messages at once: one step, n - 1 messages each way.
 Task alltoall_direct(Comm& comm, Blocks out, Blocks in) {
-  return alltoall_in_groups(comm, out, in, SIZE_MAX);
+  return alltoall_in_groups(comm, out, in, comm.size(), SIZE_MAX);
 }
 
 // One long message out and one in at a time, or a few short ones, so that no rank is flooded.
 Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in) {
-  return alltoall_in_groups(comm, out, in, comm.shared->segments.coming);
+  return alltoall_in_groups(comm, out, in, most_at_once, comm.shared->segments.exchange);
 }
 
 // A block with i ranks to go travels the bits of i, together with all others that take the same

@@ -28,7 +28,7 @@ struct Segments {
   std::size_t slice = 32 << 10; // at least, of what each rank of a machine carries of a reduction
   std::size_t bcast = 64 << 10; // of what a leader passes on
   std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
-  std::size_t coming = 1 << 20;    // of what others send to a rank at a time (alltoall.cc)
+  std::size_t exchange = 1 << 20;  // of what a rank and others exchange at a time (alltoall.cc)
 };
 
 // Wants to know for whom collectives wait.
@@ -45,7 +45,7 @@ class WaitObserver {
 struct Resources {
   // `levels`: see RuleTable. Throws as that does.
   Resources(engine::Engine& e, const datatype::Type& byte_type, const std::string& levels = {})
-      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().by_kernel()) {}
+      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().over_tcp()) {}
 
   engine::Engine& engine;
   const datatype::Type& byte;

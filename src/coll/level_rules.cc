@@ -70,10 +70,10 @@ Rule parse_line(const std::string& line) {
 
 } // namespace
 
-RuleTable::RuleTable(const std::string& levels, bool by_kernel) {
-  if (levels.empty() && !by_kernel) return;
+RuleTable::RuleTable(const std::string& levels, bool over_tcp) {
+  if (levels.empty() && !over_tcp) return;
   std::array<std::vector<Rule>, kinds> found;
-  std::istringstream lines(levels == "none" ? "" : levels.empty() ? levels_by_kernel : levels);
+  std::istringstream lines(levels == "none" ? "" : levels.empty() ? levels_over_tcp : levels);
   for (std::string line; std::getline(lines, line, ',');) {
     const Rule rule = parse_line(line);
     found[static_cast<std::size_t>(rule.kind)].push_back(rule);

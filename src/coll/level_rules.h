@@ -9,11 +9,11 @@
 
 namespace macadam::coll {
 
-// The library's own where the kernel moves all messages (engine::Limits::by_kernel), as measured
-// over TCP: one costs as much as several copies inside a machine (docs/tuning.md).
-inline constexpr const char* levels_by_kernel =
+// The library's own over TCP (engine::Limits::over_tcp), as measured: docs/tuning.md. An allgather
+// of long blocks would need the memory of a second result.
+inline constexpr const char* levels_over_tcp =
     "barrier leaders any 2, bcast leaders any 2, reduce leaders any 2, allreduce leaders any 2, "
-    "allgather slices any 2, alltoall slices 16K 2";
+    "allgather slices 32K 2, alltoall slices 16K 2";
 
 // The rules of the library, of which those for several machines may be others: as a text says,
 // which `macadam tune` writes for a network.
@@ -21,9 +21,9 @@ class RuleTable {
  public:
   // "allreduce leaders 4K 4, allreduce slices any 2, barrier leaders any 4": collective, algorithm,
   // up to so many bytes, from so many ranks of a machine on, in the order of choice. What is not
-  // named has one level. "none": all have; empty: the library's rules. Throws base::Error
-  // (MPI_ERR_ARG) with the words that were found and what is needed.
-  explicit RuleTable(const std::string& levels = {}, bool by_kernel = false);
+  // named has one level. "none": all have; empty: the library's rules, over TCP or not. Throws
+  // base::Error (MPI_ERR_ARG) with the words that were found and what is needed.
+  explicit RuleTable(const std::string& levels = {}, bool over_tcp = false);
 
   [[nodiscard]] Rules rules() const;
 

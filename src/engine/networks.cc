@@ -51,8 +51,8 @@ bool Networks::maps_all(const RankMap& group) const {
   return true;
 }
 
-bool Networks::by_kernel() const {
-  return std::ranges::any_of(*this, [](Transport* network) { return network->limits().by_kernel; });
+bool Networks::over_tcp() const {
+  return std::ranges::any_of(*this, [](Transport* network) { return network->limits().over_tcp; });
 }
 
 bool Networks::connect_at_start() const {

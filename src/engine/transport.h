@@ -81,7 +81,8 @@ struct Limits {
   bool orders_bytes = false; // the last byte of a put arrives last
   // Bytes that the network moves at once: what is shorter costs about as much.
   std::size_t packet = 0;
-  // Bytes that a receiver copies in less time than it takes to tell the sender where they go.
+  // Bytes up to which data had better come to a place that the receiver copies them from than wait
+  // until the sender is told where they go.
   std::size_t cheap_copy = 0;
   // Bytes up to which a put can tell its target that it is there (put_notified); 0: none can.
   std::size_t notified_put = 0;
@@ -90,10 +91,12 @@ struct Limits {
   // not, it is there once it is complete, and a write once a flush() behind it is.
   bool orders_puts = false;
   bool orders_writes = false;
-  bool atomics = false;   // has atomic()
-  bool maps = false;      // all it reaches have mapped what allocate() gives
-  bool connects = false;  // a peer's first message makes a connection, which costs something
-  bool by_kernel = false; // the kernel moves each message, in the time of a copy of some 40 KB
+  bool atomics = false;  // has atomic()
+  bool maps = false;     // all it reaches have mapped what allocate() gives
+  bool connects = false; // a peer's first message makes a connection, which costs something
+  // A message goes over TCP, one inside a machine through shared memory: it takes as long as
+  // several copies there.
+  bool over_tcp = false;
   // Blocks here and there that write_blocks() and read_blocks() take; 1 and 1: has neither.
   std::size_t local_blocks = 1;
   std::size_t target_blocks = 1;

@@ -314,7 +314,7 @@ class Core final : engine::Sink {
 
   // promises.cc
   void make_ring(Promise& promise);
-  static void free_ring(const Promise& promise) noexcept;
+  void free_ring(const Promise& promise) noexcept;
   [[nodiscard]] std::uint32_t free_names(std::size_t places) const;
   [[nodiscard]] Promise* promise_of(int producer, int tag) const;
   void announce_places(Promise& promise);
@@ -363,6 +363,7 @@ class Core final : engine::Sink {
   std::unordered_map<Rank, std::unique_ptr<Peer>> peers_;
   Peer* recent_ = nullptr;                                     // that was asked for last
   std::map<std::uint32_t, std::unique_ptr<Promise>> promises_; // by name, if not fulfilled
+  std::size_t ring_memory_ = 0;                                // bytes of their rings
   std::vector<Peer*> busy_;                                    // have something that found no room
   std::array<base::List<Arrived, OfLedger>, ledger_count> arrived_;
   Transfer* held_ =

@@ -13,7 +13,7 @@ namespace macadam::gravel {
 struct Peer;
 struct Request;
 
-// Receive buffers that the program has promised to post. If a copy costs less than an announcement,
+// Receive buffers that the program has promised to post. Up to Limits::cheap_copy
 // they have a ring of places in the library's memory, of which the producer is told before the
 // program posts anything: the data of the n-th buffer come into the next place, and are copied from
 // there when both have come, data and memory. Each place is bound to the next buffer that is

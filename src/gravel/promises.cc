@@ -10,6 +10,8 @@ namespace {
 
 // Of one ring at most: the longer it is, the fewer are the announcements, each of half of it.
 constexpr std::size_t ring_bytes = 1 << 20;
+// Of all rings of a process: shared memory is not refused when there is no more.
+constexpr std::size_t most_ring_memory = 64 << 20;
 
 } // namespace
 
@@ -35,12 +37,15 @@ void Core::promise_receive_buffers(int producer, std::size_t bytes, int tag, std
   announce_places(promise);
 }
 
-// As long as there is memory for: if there is none, the buffers are announced when they are posted.
+// As long as there is memory for, of which rings take no more than a part: if there is none, the
+// buffers are announced when they are posted.
 void Core::make_ring(Promise& promise) {
   engine::Transport& network = *promise.peer->transport;
   std::uint64_t places =
       std::min({std::uint64_t{8} * layout_.slots, promise.unannounced,
-                std::uint64_t{std::max<std::size_t>(ring_bytes / promise.bytes, 2)}});
+                std::uint64_t{std::max<std::size_t>(ring_bytes / promise.bytes, 2)},
+                std::uint64_t{(most_ring_memory - ring_memory_) / promise.bytes}});
+  if (places == 0) return;
   do {
     promise.memory = static_cast<std::byte*>(network.allocate(places * promise.bytes));
   } while (promise.memory == nullptr && (places /= 2) != 0);
@@ -48,6 +53,7 @@ void Core::make_ring(Promise& promise) {
   try {
     promise.places.resize(places);
     promise.remote = network.register_cached(promise.memory, places * promise.bytes);
+    ring_memory_ += places * promise.bytes;
   } catch (const std::exception&) {
     network.free(std::exchange(promise.memory, nullptr));
     promise.places.clear();
@@ -56,6 +62,7 @@ void Core::make_ring(Promise& promise) {
 
 void Core::free_ring(const Promise& promise) noexcept {
   if (promise.memory == nullptr) return;
+  ring_memory_ -= promise.places.size() * promise.bytes;
   promise.peer->transport->release_cached(promise.remote);
   promise.peer->transport->free(promise.memory);
 }

@@ -19,10 +19,19 @@ std::string name_both(const boot::Processes& processes, engine::Rank peer) {
                      processes.host_of(peer));
 }
 
+// Of what a rank takes, whichever network it will open. MACADAM_NETWORK=ofi leaves no shared memory
+// for an inner level.
+std::uint32_t digest_of_rules(const base::Settings& settings) {
+  const auto digest = [&](bool over_tcp) {
+    return coll::digest(coll::RuleTable(settings.levels, over_tcp).rules());
+  };
+  return 3 * digest(false) + (settings.network == base::NetworkChoice::ofi ? 0 : digest(true));
+}
+
 } // namespace
 
 boot::Agreement agreement_of(const base::Settings& settings) {
-  return {.rules = coll::digest(coll::RuleTable(settings.levels).rules()),
+  return {.rules = digest_of_rules(settings),
           .eager = static_cast<std::uint32_t>(settings.rdma_eager),
           .check = settings.check ? 1u : 0u};
 }
@@ -38,7 +47,8 @@ void check_agreement(const boot::Processes& processes, engine::Rank peer,
                "{} have different rules of collectives for several machines, and would wait for "
                "each other: the line 'levels' in the file of 'macadam tune' "
                "($XDG_CONFIG_HOME/macadam/tuned.conf, or that below ~/.config) is not the same; "
-               "copy the file to all machines of the job, or remove it from all",
+               "copy the file to all machines of the job, or remove it from all; or "
+               "MACADAM_NETWORK=ofi is set for some",
                name_both(processes, peer));
   if (its->check != own.check)
     base::fail(MPI_ERR_OTHER,

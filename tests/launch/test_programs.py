@@ -143,6 +143,14 @@ class Agreement(LaunchTest):
                          r"of collectives for several machines, .*; copy the file to all machines of the job")
         self.assert_nothing_left(2.0)
 
+    def test_rules_that_are_the_library_s_own_elsewhere(self):
+        """The table for a fast network, in words: over TCP, which this is, the library has another."""
+        result = self.run_with("levels = barrier leaders any 4, bcast leaders any 4, reduce leaders 256 2, reduce slices 64K 2, "
+                               "reduce slices any 16, allreduce leaders 256 2, allreduce slices 64K 2, allreduce slices any 4, "
+                               "allgather slices 256 2, allgather slices 4K 4, alltoall slices 1K 2\n", "")
+        self.assertEqual(result.returncode, 16, result.stderr)
+        self.assertIn("different rules", re.sub(r"\s+", " ", result.stderr))
+
     def test_the_longest_eager_message(self):
         result = self.run_with("rdma_eager = 4K\n", "rdma_eager = 16K\n")
         self.assertEqual(result.returncode, 16, result.stderr)

@@ -78,7 +78,7 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .orders_writes = provider.ordered,
           .atomics = true,
           .connects = true,
-          .by_kernel = provider.tcp,
+          .over_tcp = provider.tcp && settings.network != base::NetworkChoice::ofi,
           .polls_before_idle = oversubscribed ? 0 : spinning_polls};
 }
 

@@ -114,18 +114,18 @@ std::string protocols_section(const base::Settings& settings) {
 }
 
 std::string collectives_section(const base::Settings& settings) {
-  const std::string by_kernel =
+  const std::string over_tcp =
       settings.levels.empty()
           ? fmt::format(
                 "  on several machines over TCP (algorithm, bytes, ranks of a machine):\n  {}\n",
-                coll::levels_by_kernel)
+                coll::levels_over_tcp)
           : "";
   return fmt::format(
       "collectives: the first line that fits is taken (bytes of the vector for bcast "
       "and reductions,\nof one rank's block for the others)\n"
       "  {:<16}{:<12}{:<16}{}\n{}{}",
       "", "ranks", "bytes", "algorithm", coll::describe(coll::RuleTable(settings.levels).rules()),
-      by_kernel);
+      over_tcp);
 }
 
 } // namespace

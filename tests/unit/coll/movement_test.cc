@@ -235,6 +235,38 @@ TEST(Movement, BarrierHoldsUntilTheLastRankComes) {
   }
 }
 
+// What a rank sends, and leaves to be sent, before any other has come.
+TEST(Movement, AlltoallHasABoundedNumberOfMessagesUnderWay) {
+  struct Case {
+    int ranks;
+    std::size_t exchange;
+    std::uint64_t messages;
+  };
+  for (const Case& its :
+       {Case{8, 1, 1}, Case{8, 24, 3}, Case{8, 1 << 20, 7}, Case{40, 1 << 20, 32}}) {
+    World world(its.ranks, calm());
+    world.force(Kind::alltoall, Algorithm::pairwise);
+    world.resources(0).segments.exchange = its.exchange;
+    std::vector<std::byte> out(static_cast<std::size_t>(its.ranks) * 8), in(out);
+    Arguments a;
+    a.send = {out.data(), 8, &types()[MPI_BYTE], {}, {}, nullptr};
+    a.receive = {in.data(), 8, &types()[MPI_BYTE], {}, {}, nullptr};
+    std::vector<std::unique_ptr<Operation>> operations;
+    const auto come = [&](int rank) {
+      operations.push_back(
+          std::make_unique<Operation>(world.resources(rank), world.team(rank), &coll::alltoall, a));
+      world.sequence(rank).start_blocking(*operations.back());
+    };
+    come(0);
+    EXPECT_FALSE(world.run_until([&] { return operations[0]->complete(); }));
+    EXPECT_EQ(world.network().messages(), its.messages) << its.ranks << ", " << its.exchange;
+    for (int rank = 1; rank < its.ranks; ++rank)
+      come(rank);
+    EXPECT_TRUE(world.run_until(
+        [&] { return std::ranges::all_of(operations, [](auto& o) { return o->complete(); }); }));
+  }
+}
+
 TEST(Movement, Bcast) {
   for_everything(Kind::bcast, [](World& world, const Type& at_root, const Type& elsewhere,
                                  MPI_Count count, bool) {

@@ -154,6 +154,15 @@ TEST(LevelRules, are_others_where_the_kernel_moves_messages) {
   EXPECT_EQ(over_tcp("barrier leaders any 4", Kind::barrier, 0), Algorithm::recursive_doubling);
 }
 
+TEST(LevelRules, are_taken_by_the_network) {
+  for (const bool over_tcp : {false, true}) {
+    LoopbackOptions options = calm();
+    options.limits.over_tcp = over_tcp;
+    World world(2, options);
+    EXPECT_EQ(describe(world.resources(0).rules), describe(RuleTable("", over_tcp).rules()));
+  }
+}
+
 TEST(LevelRules, say_what_is_wrong) {
   const auto error = [](const std::string& text) {
     try {

@@ -97,11 +97,11 @@ void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   }
   coll::Segments segments;
   if (random() % 2 != 0)
-    segments = {1 + random() % 64, 1 + random() % 64, 1 + random() % 64, segments.coming};
+    segments = {1 + random() % 64, 1 + random() % 64, 1 + random() % 64, segments.exchange};
   for (auto& rank : ranks_) {
     rank->resources.rules[static_cast<std::size_t>(kind)] = rules_;
     rank->resources.segments = segments;
-    if (random() % 2 != 0) rank->resources.segments.coming = 1 + random() % 400; // each its own
+    if (random() % 2 != 0) rank->resources.segments.exchange = 1 + random() % 400; // each its own
   }
 }
 
