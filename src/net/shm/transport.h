@@ -68,6 +68,7 @@ struct Stream : base::ListNode<> {
   std::uint64_t id = 0;
   bool ok = true;
   double full_since = 0; // since when the target leaves no room, 0: it does
+  Chunks::Which chunks = Chunks::Which::in_turn;
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -250,14 +251,15 @@ class Transport : public engine::Transport {
   // fragments.cc
   [[nodiscard]] ChunkPlan plan_chunks(std::uint64_t offset) const;
   [[nodiscard]] const Chunks& home_of(const Peer& peer, ChunkName name) const;
-  bool take_chunk(Peer& peer, ChunkName& name);
-  bool take_own_chunk(ChunkName& name);
+  bool take_chunk(Peer& peer, ChunkName& name, Chunks::Which which);
+  bool take_own_chunk(ChunkName& name, Chunks::Which which);
   [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,
                                          std::uint64_t before) const;
   void pass_on(Peer& peer, ChunkName name);
   void take_chunks_back(const Peer& peer);
   bool post_fragments(Peer& peer, const MessageBody& message);
   bool post_put_fragment(Stream& stream);
+  bool post_copied(Stream& stream, ChunkName name, std::size_t bytes, std::size_t tail);
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
 

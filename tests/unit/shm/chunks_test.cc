@@ -148,6 +148,39 @@ TEST(LongMessages, AnswersGoThroughTheChunksOfTheQuestions) {
   });
 }
 
+// The chunks that are taken in turn are all with a rank that does not read yet.
+TEST(LongPuts, GoPastARankThatDoesNotRead) {
+  Job job(3);
+  base::Settings settings;
+  settings.shm_eager = eager;
+  settings.shm_copy = base::CopyPath::pipeline;
+  std::vector<std::byte> out(std::size_t{1} << 20, std::byte{7}), in(out.size());
+  std::atomic<bool> arrived = false;
+  run_threads(job, settings, [&](Endpoint& self, Rank rank) {
+    if (rank == 0) {
+      for (std::uint32_t i = 0; i < Chunks::in_turn; ++i)
+        EXPECT_EQ(self.try_send(2, text('x').data(), eager), Posted::done);
+      const std::string note = self.receive();
+      RemoteMemory target;
+      ASSERT_EQ(note.size(), sizeof target);
+      std::memcpy(&target, note.data(), sizeof target);
+      if (self.transport().put(self.link(1), out.data(), target, out.size(), 5) == Posted::pending)
+        self.wait([&] { return self.completions.contains(5); });
+      self.send_text(1, "put");
+    } else if (rank == 1) {
+      const RemoteMemory target = self.transport().register_cached(in.data(), in.size());
+      self.send(0, &target, sizeof target);
+      EXPECT_EQ(self.receive(), "put");
+      EXPECT_EQ(in, out);
+      arrived = true;
+    } else {
+      while (!arrived)
+        std::this_thread::yield();
+      self.wait_messages(Chunks::in_turn);
+    }
+  });
+}
+
 // A rank that does not read holds what was sent to it, and nothing else stands still for that once
 // it reads or is gone.
 TEST(LongMessages, ChunksOfADeadProcessAreTakenBack) {

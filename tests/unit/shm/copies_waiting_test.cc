@@ -101,7 +101,7 @@ TEST(Copies, InAnExchangeOfTwoThatWaitBothStream) {
 // A target that seems to wait, but takes nothing out: streams to it are cut, which is slow, so they
 // are tried seldom.
 TEST(Copies, StreamsThatAreCutAreTriedSeldom) {
-  constexpr std::size_t bytes = 1 << 20;
+  constexpr std::size_t bytes = 2 << 20; // more than all chunks hold
   constexpr unsigned rounds = 128;
   Steps steps;
   run_pair(
@@ -129,8 +129,8 @@ TEST(Copies, StreamsThatAreCutAreTriedSeldom) {
           steps.await(2 * static_cast<int>(round) - 1);
           const Posted posted =
               self.transport().put_notified(self.link(0), data.data(), memory, bytes, round, round);
-          steps.reach(2 * static_cast<int>(round));
           EXPECT_TRUE(self.finished(posted, round));
+          steps.reach(2 * static_cast<int>(round));
           self.send_text(0, "put");
           EXPECT_EQ(self.receive(), "seen");
         }

@@ -69,12 +69,14 @@ TEST(Damage, OfACell) {
   Fragment fragment = sound_fragment();
   fragment.chunk = 200;
   EXPECT_TRUE(is_refused(Kind::fragment, fragment));
-  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0}));
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0, 0}));
   fragment = sound_fragment();
   fragment.all = fragment.bytes = 1 << 30;
   EXPECT_TRUE(is_refused(Kind::fragment, fragment));
-  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0}));
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 0, 0}));
   fragment = sound_fragment();
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 99, 0})); // a shorter tail
+  EXPECT_TRUE(is_refused(Kind::put_fragment, PutFragment{fragment, 0, 1 << 30, 0}));
   fragment.left = 1; // more than all
   EXPECT_TRUE(is_refused(Kind::fragment, fragment));
   fragment = sound_fragment();

@@ -10,7 +10,7 @@
 
 // Long data through chunks, fragment by fragment: the receiver copies a fragment out while the
 // sender copies the next one in. Of a message of the engine all fragments stand in one chunk, so
-// that it is sent as a whole or not at all; of a put each has its own.
+// that it is sent as a whole or not at all; so does the tail of a put, but each before has its own.
 namespace macadam::net::shm {
 namespace {
 
@@ -20,9 +20,22 @@ constexpr std::size_t fewest_chunks = 16;
 static_assert(fewest_chunks > Chunks::in_turn);
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
-// but not less than the shortest. Longer ones would not fit the chunks' smallest size.
+// but not less than the shortest. Longer ones would not fit the chunks' smallest size. What is left
+// when a fragment could hold it is the tail.
 constexpr std::size_t shortest_fragment = 4 << 10;
 constexpr std::size_t longest_fragment = 64 << 10;
+constexpr std::size_t fragment_of(std::size_t left) {
+  const std::size_t half = std::bit_floor(left / 2 + 1);
+  return std::min(left, std::clamp(half, shortest_fragment, longest_fragment));
+}
+// Fragments in a tail, at most.
+constexpr std::uint64_t most_in_tail = 8;
+static_assert([] {
+  std::uint64_t fragments = 0;
+  for (std::size_t left = longest_fragment - 3; left > 0; ++fragments) // one of the worst
+    left -= fragment_of(left);
+  return fragments;
+}() == most_in_tail);
 // Bytes in a fragment of a message: a quarter of it, but within these; and how many more make no
 // fragment of their own.
 constexpr std::size_t shortest_of_message = 8 << 10;
@@ -45,21 +58,22 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
 }
 
 // A chunk for data to the peer; false if none was found. Those that its data warmed are best.
-bool Transport::take_chunk(Peer& peer, ChunkName& name) {
+bool Transport::take_chunk(Peer& peer, ChunkName& name, Chunks::Which which) {
   bool taken = false;
   while (!taken && peer.warm.take(name))
     taken = home_of(peer, name).take(name.chunk, name.ours ? own_seat : peer.seat);
-  if (!taken) taken = take_own_chunk(name);
+  if (!taken) taken = take_own_chunk(name, which);
   if (taken && name.ours) lent_to_[name.chunk] = peer.rank;
   return taken;
 }
 
 // Ours in turn, because the one that was taken first is freed first, and to look at the others'
 // words would slow down those who free them: a few of them, as a page that is touched for the first
-// time costs more than all copies of it. If the next is not free, one of the others is looked at,
-// another one each time. If that is not free either, the turn goes on: the next may be with a
-// process that does not read.
-bool Transport::take_own_chunk(ChunkName& name) {
+// time costs more than all copies of it. A put that needs more waits
+// for a while. For a message, if the next is not free, one of the others is looked at, another one
+// each time. If that is not free either, the turn goes on: the next may be with a process that does
+// not read.
+bool Transport::take_own_chunk(ChunkName& name, Chunks::Which which) {
   has_chunks_ = true;
   const auto after = [](std::uint32_t chunk) { return (chunk + 1) % Chunks::in_turn; };
   name = {static_cast<std::uint8_t>(next_chunk_), true};
@@ -67,6 +81,7 @@ bool Transport::take_own_chunk(ChunkName& name) {
     next_chunk_ = after(next_chunk_);
     return true;
   }
+  if (which == Chunks::Which::in_turn) return false;
   name.chunk = static_cast<std::uint8_t>(other_chunk_);
   other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
   if (chunks_.take(name.chunk, own_seat)) return true;
@@ -115,7 +130,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
   const std::size_t each = std::clamp(all / 4, shortest_of_message, longest_of_message);
   ChunkName name;
   if (in_fragments && !peer.channel.out.has_room_for(all / each + 1)) return false;
-  if (!take_chunk(peer, name)) return false;
+  if (!take_chunk(peer, name, Chunks::Which::all)) return false;
   Fragment fragment{.all = all, .left = all, .bytes = 0, .chunk = name.chunk, .senders = name.ours};
   std::byte* to = home_of(peer, name).data(name.chunk);
   base::copy(to, message.header, message.header_bytes);
@@ -164,16 +179,30 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
   pass_on(peer, name);
 }
 
-// The next fragment of a put; false if there is no room for it now.
+// The next fragment of a put, or all of its tail; false if there is no room for it now.
 bool Transport::post_put_fragment(Stream& stream) {
   Peer& peer = *stream.peer;
+  const bool is_tail = stream.bytes <= longest_fragment;
+  const bool in_fragments = is_tail && peer.ring_state == RingState::ring;
+  if (in_fragments && !peer.channel.out.has_room_for(most_in_tail)) return false;
   ChunkName name;
-  if (!take_chunk(peer, name)) return false;
-  const std::size_t half = std::bit_floor(stream.bytes / 2 + 1);
-  const std::size_t bytes =
-      std::min(stream.bytes, std::clamp(half, shortest_fragment, longest_fragment));
-  std::byte* const to = home_of(peer, name).data(name.chunk);
-  base::copy(to, stream.from, bytes);
+  if (!take_chunk(peer, name, stream.chunks)) return false;
+  const std::size_t tail = is_tail ? stream.bytes : 0;
+  do {
+    const std::size_t bytes = is_tail && !in_fragments ? tail : fragment_of(stream.bytes);
+    std::byte* const to =
+        home_of(peer, name).data(name.chunk) + (is_tail ? tail - stream.bytes : 0);
+    base::copy(to, stream.from, bytes);
+    if (!post_copied(stream, name, bytes, tail)) {
+      home_of(peer, name).free(name.chunk);
+      return false;
+    }
+  } while (in_fragments && stream.bytes > 0);
+  return true;
+}
+
+// Says to the target that the next bytes of a stream stand in a chunk; false if there is no room.
+bool Transport::post_copied(Stream& stream, ChunkName name, std::size_t bytes, std::size_t tail) {
   const bool last = bytes == stream.bytes;
   const PutFragment put{.fragment = {.all = stream.all,
                                      .left = stream.bytes - bytes,
@@ -181,11 +210,9 @@ bool Transport::post_put_fragment(Stream& stream) {
                                      .chunk = name.chunk,
                                      .senders = name.ours},
                         .address = stream.to,
+                        .tail = static_cast<std::uint32_t>(tail),
                         .notification = last && !stream.notified ? stream.notification : 0};
-  if (!post(peer, Kind::put_fragment, {&put, sizeof put, nullptr, 0})) {
-    home_of(peer, name).free(name.chunk);
-    return false;
-  }
+  if (!post(*stream.peer, Kind::put_fragment, {&put, sizeof put, nullptr, 0})) return false;
   stream.notified = last;
   stream.from += bytes;
   stream.to += bytes;
@@ -198,9 +225,12 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<PutFragment>(line);
   reach(peer);
   const ChunkName name{put.fragment.chunk, !put.fragment.senders};
-  const std::byte* const from = data_of(peer, put.fragment, 0);
+  // What the chunk holds of a tail, and what of it is still to come.
+  const std::uint64_t before =
+      put.tail > 0 ? std::uint64_t{put.tail} - put.fragment.left - put.fragment.bytes : 0;
+  const std::byte* const from = data_of(peer, put.fragment, before);
   base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
-  pass_on(peer, name);
+  if (put.tail == 0 || put.fragment.left == 0) pass_on(peer, name);
   if (put.fragment.left > 0) return;
   // We may answer at once, and look then whether the peer waits.
   __builtin_prefetch(&peer.header->waiting);
