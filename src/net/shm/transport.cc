@@ -103,7 +103,9 @@ SharedCores shared_cores(const boot::Job& job, System& system) {
     }
     return sum;
   };
-  return {static_cast<unsigned>(job.cores()), used};
+  const int cores = job.cores();
+  return {static_cast<unsigned>(cores),
+          static_cast<unsigned>((job.local_size() + cores - 1) / cores), used};
 }
 
 } // namespace

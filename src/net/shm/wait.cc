@@ -22,6 +22,11 @@ constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
 // Between two times that a process leaves a core: the scheduler may have had reasons.
 constexpr double time_between_moves = 10e-3;
+// What had_all_cores() looks back on at most, and the part of the cores' time that counts as all.
+constexpr double longest_asked = 100e-3;
+constexpr double all_but_little = 0.95;
+// Where they share cores, between two looks whether this one has more than its share.
+constexpr unsigned yields_between_looks = 128;
 constexpr unsigned longest_sleep_without_barrier_us = 1000;
 
 void count(std::uint64_t& counter) {
@@ -59,7 +64,7 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
   const bool yields = !cost_.is_too_high([time] { return time; });
   if (fruitless == blind_polls) {
     began_.store(time, std::memory_order_relaxed);
-    if (!yields) leave_shared_core(); // where a wake-up may have put it
+    if (!yields) leave_crowded_core(); // where a wake-up may have put it
   }
   const double waited = time - began_.load(std::memory_order_relaxed);
   double spin = spin_without_yields;
@@ -79,6 +84,8 @@ bool Waiter::yield_to_others(unsigned fruitless) {
   if (fruitless >= longest_yielding_.load(std::memory_order_relaxed) ||
       cost_.is_too_high([this] { return system_.now(); }))
     return false;
+  if (std::atomic_ref(counts_.yields).load(std::memory_order_relaxed) % yields_between_looks == 0)
+    leave_crowded_core();
   yield();
   return true;
 }
@@ -88,7 +95,7 @@ void Waiter::learn() {
   const unsigned yields = yields_.exchange(0, std::memory_order_relaxed);
   const bool help = yields > 0 && yields <= few_yields;
   yields_help_.store(help, std::memory_order_relaxed);
-  if (help && !oversubscribed()) leave_shared_core();
+  if (help && !oversubscribed()) leave_crowded_core();
 }
 
 void YieldCost::add_slice(double before, double after) {
@@ -115,6 +122,14 @@ bool YieldCost::others_had(double lost, double time, double used) const {
   return !oversubscribed() || (used > 0 && shared_.cores * time - used >= lost / 2);
 }
 
+bool YieldCost::had_all_cores(double now) {
+  if (!oversubscribed()) return true;
+  const double used_now = used();
+  const double time = now - asked_.exchange(now, std::memory_order_relaxed);
+  const double used_then = used_at_asked_.exchange(used_now, std::memory_order_relaxed);
+  return time <= longest_asked && used_now - used_then >= all_but_little * shared_.cores * time;
+}
+
 void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
   const unsigned met = met_.load(std::memory_order_relaxed);
   if (met == most_neighbours) return;
@@ -122,22 +137,31 @@ void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
   met_.store(met + 1, std::memory_order_release);
 }
 
-void Waiter::leave_shared_core() {
+void Waiter::leave_crowded_core() {
   const unsigned here = system_.core();
-  std::array<unsigned, most_neighbours> taken;
-  unsigned count_taken = 0;
-  bool shared = false;
+  std::array<unsigned, most_neighbours> cores; // of those that wait
+  unsigned waiting = 0;
+  unsigned before_us = 0; // of them, on this one
   for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
-    const std::uint32_t waiting = neighbours_[i].header->waiting.load(std::memory_order_relaxed);
-    if (waiting == 0) continue;
-    taken[count_taken++] = waiting - 1;
-    shared = shared || (waiting - 1 == here && neighbours_[i].of_lower_rank);
+    const std::uint32_t its = neighbours_[i].header->waiting.load(std::memory_order_relaxed);
+    if (its == 0) continue;
+    cores[waiting++] = its - 1;
+    if (its - 1 == here && neighbours_[i].of_lower_rank) ++before_us;
   }
-  const double time = shared ? system_.now() : 0;
-  if (!shared || time - left_.load(std::memory_order_relaxed) < time_between_moves) return;
+  if (before_us < cost_.of_each_core()) return;
+  const double time = system_.now();
+  if (time - left_.load(std::memory_order_relaxed) < time_between_moves) return;
   left_.store(time, std::memory_order_relaxed);
+  if (!cost_.had_all_cores(time)) return;
   count(counts_.cores_left);
-  system_.leave(here, {taken.data(), count_taken});
+  std::array<unsigned, most_neighbours> full;
+  unsigned count_full = 0;
+  for (const unsigned core : std::span(cores.data(), waiting)) {
+    const auto on_it = std::ranges::count(std::span(cores.data(), waiting), core);
+    if (on_it >= cost_.of_each_core()) full[count_full++] = core;
+  }
+  system_.leave(here, {full.data(), count_full});
+  set_waiting(true); // on another core
 }
 
 void Waiter::resume() {

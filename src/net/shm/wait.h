@@ -15,6 +15,7 @@ namespace macadam::net::shm {
 // The cores that the processes of a job share on a machine, where it has more processes than cores.
 struct SharedCores {
   unsigned cores = 0; // 0: each process has one
+  unsigned each = 1;  // processes for a core, at most, if they are spread evenly
   // Processor seconds that all of the processes have used; negative if nobody knows.
   std::function<double()> used;
 };
@@ -50,6 +51,9 @@ class YieldCost {
     return until != 0 && now() < until;
   }
   [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
+  [[nodiscard]] unsigned of_each_core() const { return shared_.each; }
+  // Whether no other program had a core since this was asked last, not long ago.
+  [[nodiscard]] bool had_all_cores(double now);
 
  private:
   static constexpr unsigned sampled = 8, measured_closely = 1000;
@@ -68,13 +72,16 @@ class YieldCost {
   std::atomic<double> used_ = 0;      // ... and what the job had used then
   std::atomic<double> lost_ = 0;      // ... since
   std::atomic<double> too_high_until_ = 0;
+  std::atomic<double> asked_ = 0;         // had_all_cores()
+  std::atomic<double> used_at_asked_ = 0; // what the job had used then
 };
 
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
 //
 // Two that wait for each other on one core stay there, since each gives it to the other before the
-// scheduler has a reason to part them; so the one that has the higher rank leaves it, where the job
-// has a core for each process. While yields cost too much there are none (YieldCost).
+// scheduler has a reason to part them, and so do three beside one that has a core alone; so those
+// that have the highest ranks leave a core with more than its share, unless other programs have
+// some of the cores. While yields cost too much there are none (YieldCost).
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between
 // the two. So the receiver, once it has announced its sleep, makes every other process pass a
@@ -142,7 +149,7 @@ class Waiter {
   bool spin_or_yield(unsigned fruitless);
   bool yield_to_others(unsigned fruitless);
   void learn();
-  void leave_shared_core();
+  void leave_crowded_core();
   void yield();
   void announce_sleep();
   void sleep(unsigned longest_us);
@@ -161,7 +168,7 @@ class Waiter {
   std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
   std::atomic<unsigned> yields_ = 0;      // in the present wait
   std::atomic<bool> yields_help_ = false; // see learn()
-  std::atomic<double> left_ = 0;          // when this process left a core last
+  std::atomic<double> left_ = 0;          // when this process last left a core, or thought of it
   // Those met, as many as there is room for.
   struct Neighbour {
     const SegmentHeader* header = nullptr;

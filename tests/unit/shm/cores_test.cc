@@ -88,13 +88,48 @@ TEST_F(Cores, AWaitThatYieldsDidNotEndSaysNothing) {
   EXPECT_TRUE(machine.moves.empty());
 }
 
-TEST_F(Cores, WithMoreProcessesThanCoresNobodyLeaves) {
-  Waiter waiter = make({1, [] { return -1.0; }});
+// A machine of two cores for four processes, of whose time they have a part.
+class FewCores : public Cores {
+ protected:
+  // The moves of a process that waits for some time.
+  std::vector<Machine::Move> moves_of(Waiter& waiter) {
+    for (unsigned i = 0; i < 40; ++i) {
+      for (unsigned fruitless = 1; fruitless < 20; ++fruitless)
+        waiter.idle(fruitless, 0);
+      waiter.resume();
+      machine.time += 1e-3;
+    }
+    return machine.moves;
+  }
+  Waiter make(double part = 1) {
+    return Cores::make({2, 2, [this, part] { return 2 * part * machine.time; }});
+  }
+};
+
+TEST_F(FewCores, TheThirdOfACoreLeaves) {
+  Waiter waiter = make();
   waiter.meet(neighbour(0), true);
-  for (unsigned fruitless = 1; fruitless < 10; ++fruitless)
-    waiter.idle(fruitless, 0);
-  waiter.idle(1, 0);
-  EXPECT_TRUE(machine.moves.empty());
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(1), false);
+  const std::vector<Machine::Move> moves = moves_of(waiter); // the machine leaves it where it is
+  ASSERT_FALSE(moves.empty());
+  EXPECT_EQ(moves[0], (Machine::Move{0, {0, 0}}));
+}
+
+TEST_F(FewCores, OthersStay) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(0), false);
+  waiter.meet(neighbour(0), false);
+  EXPECT_TRUE(moves_of(waiter).empty());
+}
+
+TEST_F(FewCores, NobodyLeavesWhereAnotherProgramHasOne) {
+  Waiter waiter = make(0.8);
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(0), true);
+  EXPECT_TRUE(moves_of(waiter).empty());
 }
 
 TEST_F(Cores, TheSchedulerHasTimeToBringItBack) {

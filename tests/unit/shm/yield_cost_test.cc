@@ -26,7 +26,7 @@ class Yields : public testing::Test {
   }
   // Of a job on two cores, of which it uses so much.
   YieldCost on_two_cores(double part) {
-    return YieldCost({2, [this, part] { return 2 * part * time; }});
+    return YieldCost({2, 1, [this, part] { return 2 * part * time; }});
   }
 
   double time = 1;
@@ -93,7 +93,7 @@ TEST_F(Yields, ToOtherProgramsStopWhereCoresAreShared) {
 }
 
 TEST_F(Yields, GoOnWhereNobodyKnowsWhatTheJobUses) {
-  YieldCost cost({2, [] { return -1.0; }});
+  YieldCost cost({2, 1, [] { return -1.0; }});
   yield(cost, 200, 3 * ms);
   EXPECT_FALSE(too_high(cost));
 }
@@ -113,7 +113,7 @@ TEST(CrowdedWait, SleepsInsteadOfYielding) {
     CrowdedMachine machine;
     SegmentHeader own;
     SharedCores cores;
-    if (shares) cores = {1, [&] { return 0.2 * machine.time; }};
+    if (shares) cores = {1, 1, [&] { return 0.2 * machine.time; }};
     Waiter waiter(machine, own, cores, shares ? 0 : 20);
     const auto wait = [&] {
       const int slept = machine.sleeps;
