@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <tuple>
+#include <utility>
 
 namespace macadam::net::rdma {
 
@@ -24,24 +24,23 @@ void PermitRows::grow() {
     arenas_.pop_back();
     throw;
   }
-  for (std::size_t at = arena_bytes; at > 0; at -= sizeof(Permits::Row)) {
-    auto* const row = new (arena.memory.get() + at - sizeof(Permits::Row)) Permits::Row();
-    free_.emplace_back(
-        row, engine::RemoteMemory{reinterpret_cast<std::uintptr_t>(row), arena.region->remote_key});
-  }
+  // Fresh pages are zeros, as rows are: they are not written, as that takes memory.
+  const auto first = reinterpret_cast<std::uintptr_t>(arena.memory.get());
+  for (std::size_t at = arena_bytes; at > 0; at -= sizeof(Permits::Row))
+    free_.push_back({first + at - sizeof(Permits::Row), arena.region->remote_key});
 }
 
 std::unique_ptr<Permits> PermitRows::make() {
   auto permits = std::make_unique<Permits>();
   if (free_.empty()) grow();
   ++made_;
-  std::tie(permits->row, permits->ours) = free_.back();
+  permits->ours = free_.back();
   free_.pop_back();
   return permits;
 }
 
 void PermitRows::give(std::unique_ptr<Permits> unused) {
-  free_.emplace_back(unused->row, unused->ours);
+  free_.push_back(unused->ours);
   --made_;
 }
 
@@ -62,7 +61,7 @@ std::uint64_t Permits::issue() {
 }
 
 bool Permits::use(std::uint64_t permit) {
-  PermitWord& word = (*row)[place(permit)];
+  PermitWord& word = row()[place(permit)];
   const std::uint64_t its = number(permit);
   const std::atomic_ref used(word.used), revoked(word.revoked);
   // The word is in use for a later one perhaps.
@@ -75,7 +74,7 @@ bool Permits::use(std::uint64_t permit) {
 }
 
 bool Permits::unused() const {
-  return last == 0 && std::all_of(row->begin(), row->end(), [](const PermitWord& word) {
+  return last == 0 && std::ranges::all_of(row(), [](const PermitWord& word) {
            return word.used == 0 && word.revoked == 0;
          });
 }
@@ -117,8 +116,8 @@ engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) 
     return used == 2 * number ? engine::Revoked::no : engine::Revoked::yes;
   };
   if (is_self(link)) {
-    (*permits.row)[at].revoked = number;
-    return outcome((*permits.row)[at].used);
+    permits.row()[at].revoked = number;
+    return outcome(permits.row()[at].used);
   }
   auto& connection = static_cast<Connection&>(link);
   if (connection.phase == Phase::broken) return engine::Revoked::yes;
@@ -135,9 +134,12 @@ engine::Revoked RdmaTransport::revoke(engine::Link& link, std::uint64_t permit) 
 }
 
 // Writes that a permit is revoked and reads, behind that, whether it was used. If there is no room
-// now, later.
+// or memory now, later.
 void RdmaTransport::ask(Connection& connection, Permits& permits, unsigned at,
                         std::uint64_t number) {
+  if (permits.found == nullptr)
+    permits.found.reset(new (std::nothrow) std::uint64_t[Permits::most]);
+  if (permits.found == nullptr) return;
   Buffer* const buffer =
       can_post(connection) && connection.sends.room() >= 2 ? take_buffer() : nullptr;
   const std::uint64_t word = permits.theirs.address + at * sizeof(PermitWord);

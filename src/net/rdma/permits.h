@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace macadam::net::rdma {
@@ -33,14 +32,14 @@ struct Permits {
   using Row = std::array<PermitWord, most>;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
-  Row* row = nullptr;          // of the peer's permits for us
-  engine::RemoteMemory ours;   // its name
-  engine::RemoteMemory theirs; // of the row at the peer
+  engine::RemoteMemory ours;   // the row of the peer's permits for us
+  engine::RemoteMemory theirs; // ... and of ours, at the peer
   std::uint64_t last = 0;      // number given to a permit of ours
   std::uint32_t open = 0;      // a bit for each word of theirs
   std::uint32_t asked = 0;
-  std::array<std::uint64_t, most> found = {}; // in `used`, once that was read
+  std::unique_ptr<std::uint64_t[]> found; // in `used`, once that was read; from the first time on
 
+  [[nodiscard]] Row& row() const { return *reinterpret_cast<Row*>(ours.address); }
   // 0: too many are open.
   std::uint64_t issue();
   bool use(std::uint64_t permit);
@@ -72,7 +71,7 @@ class PermitRows {
 
   Device& device_;
   std::vector<Arena> arenas_;
-  std::vector<std::pair<Permits::Row*, engine::RemoteMemory>> free_;
+  std::vector<engine::RemoteMemory> free_;
   std::size_t made_ = 0;
 };
 
