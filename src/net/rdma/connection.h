@@ -44,12 +44,17 @@ struct Transfer : base::ListNode<> {
   bool is_get = false;
 };
 
-// Something that a completion of a send queue ends. `sequence` is that of its (last) request.
+// Something that a completion of a send queue ends. `sequence` is that of its (last) request. A
+// connection has as many as its queue is deep.
 struct PendingSend {
   std::uint32_t sequence = 0;
-  Buffer* buffer = nullptr;     // to be given back to the pool
-  Transfer* transfer = nullptr; // to be completed
+  bool is_transfer = false;
+  union {
+    Buffer* buffer = nullptr; // to be given back to the pool
+    Transfer* transfer;       // to be completed
+  };
 };
+static_assert(sizeof(PendingSend) == 16);
 
 // The send queue of a connection as we account for it, so that it never overflows. Requests are
 // numbered; a signalled one that has completed has completed all before it.

@@ -222,8 +222,9 @@ void RdmaTransport::end_broken(Connection& connection, Sink& sink) {
   SendQueue& queue = connection.sends;
   for (; queue.first != queue.last; ++queue.first) {
     const PendingSend lost = queue.pending[queue.first % queue.depth];
-    if (lost.buffer != nullptr) pool_.give(lost.buffer);
-    if (lost.transfer != nullptr && lost.transfer->posted == lost.transfer->bytes)
+    if (!lost.is_transfer)
+      pool_.give(lost.buffer);
+    else if (lost.transfer->posted == lost.transfer->bytes)
       finish(*lost.transfer, false, sink);
   }
   while (!connection.unposted.empty())

@@ -288,8 +288,10 @@ void RdmaTransport::retire(Connection& connection, std::uint32_t sequence, Sink&
     const PendingSend done = queue.pending[queue.first % queue.depth];
     if (static_cast<std::int32_t>(done.sequence - sequence) > 0) break;
     ++queue.first;
-    if (done.buffer != nullptr) pool_.give(done.buffer);
-    if (done.transfer != nullptr) on_posted(*done.transfer, sink);
+    if (done.is_transfer)
+      on_posted(*done.transfer, sink);
+    else
+      pool_.give(done.buffer);
   }
   while (!connection.unposted.empty() && post_fragments(connection.unposted.front())) {
   }

@@ -363,9 +363,10 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::size_t next_in_history_ = 0;
 };
 
-// Posts one request; there is room for it. What holds memory is signalled, so that it comes back
-// soon, but for a few buffers: a completion costs as much as all else that we do for a message.
-// Others are signalled every quarter of the queue, so that the queue never stands still.
+// Posts one request, which ends with a buffer or a transfer or neither; there is room for it. What
+// holds memory is signalled, so that it comes back soon, but for a few buffers: a completion costs
+// as much as all else that we do for a message. Others are signalled every quarter of the queue, so
+// that the queue never stands still.
 inline void RdmaTransport::post(Connection& connection, SendWork& work, Buffer* buffer,
                                 Transfer* transfer) {
   SendQueue& queue = connection.sends;
@@ -384,8 +385,10 @@ inline void RdmaTransport::post(Connection& connection, SendWork& work, Buffer* 
   }
   if (merges_ && takes_receive(work.operation)) [[unlikely]]
     ++connection.window->receives_taken;
-  if (buffer != nullptr || transfer != nullptr)
-    queue.pending[queue.last++ % queue.depth] = {queue.posted, buffer, transfer};
+  if (transfer != nullptr)
+    queue.pending[queue.last++ % queue.depth] = {queue.posted, true, {.transfer = transfer}};
+  else if (buffer != nullptr)
+    queue.pending[queue.last++ % queue.depth] = {queue.posted, false, {.buffer = buffer}};
   ++queue.posted;
 }
 
