@@ -179,11 +179,11 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   bool close_received = false;
   bool left = false;           // the peer needs nothing any more, and may be gone
   bool owes = false;           // is in the list of those whose peer is to be told something
+  bool carried = false;        // a message, either way, since it was opened
   std::uint32_t number = 0;    // of the queue pair, as known to the table of numbers
   std::uint32_t transfers = 0; // puts and gets under way
   std::uint64_t last_used = 0;
-  std::uint64_t messages = 0; // sent and received since it was opened
-  double phase_since = 0;     // seconds
+  double phase_since = 0; // seconds
   SendQueue sends;
   std::unique_ptr<Headers> headers; // while it is open
   // Accepted puts and gets that are not posted as a whole; or split puts, which none may pass.
@@ -211,9 +211,9 @@ struct Connection : engine::Link, base::ListNode<OpeningList> {
   }
 };
 
-// What is left of a closed connection: the record, and its row in the connector's table (key, two
-// pointers and a bucket). The design allows 256 bytes for a rank that is known and idle.
-inline constexpr std::size_t record_bytes = sizeof(Connection) + 4 * sizeof(void*);
+// What is left of a closed connection: the record, in a row of the connector's table (key, pointer
+// and a bucket). The design allows 256 bytes for a rank that is known and idle.
+inline constexpr std::size_t record_bytes = sizeof(Connection) + 3 * sizeof(void*);
 static_assert(record_bytes <= 256);
 
 } // namespace macadam::net::rdma

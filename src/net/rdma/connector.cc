@@ -33,9 +33,9 @@ Connector::Connector(Device& device, const boot::Processes& processes,
 
 Connector::~Connector() {
   for (auto& [rank, connection] : connections_) {
-    connection->queue_pair.reset();
-    if (rails_ != nullptr) rails_->drop(*connection);
-    receiver_.close(*connection);
+    connection.queue_pair.reset();
+    if (rails_ != nullptr) rails_->drop(connection);
+    receiver_.close(connection);
   }
 }
 
@@ -45,12 +45,11 @@ Connection& Connector::get(Rank peer) {
 }
 
 Connection& Connector::get_locked(Rank peer) {
-  if (const auto known = connections_.find(peer); known != connections_.end())
-    return *known->second;
-  auto made = std::make_unique<Connection>();
-  made->rank = peer;
+  if (const auto known = connections_.find(peer); known != connections_.end()) return known->second;
   state_events_.reserve(connections_.size() + 1); // each is there once at most: tell() needs none
-  return *connections_.emplace(peer, std::move(made)).first->second;
+  Connection& made = connections_[peer];
+  made.rank = peer;
+  return made;
 }
 
 Permits& Connector::permits(Connection& connection) {
@@ -135,15 +134,15 @@ void Connector::abandon() noexcept {
   try {
     lost_ = "this process communicates no more";
     for (auto& [rank, connection] : connections_) {
-      if (connection->queue_pair == nullptr) continue;
+      if (connection.queue_pair == nullptr) continue;
       for (int copies = 0; copies < unanswered_copies; ++copies)
-        send(*connection, PacketKind::broken, connection->peer_attempt);
+        send(connection, PacketKind::broken, connection.peer_attempt);
     }
   } catch (const std::exception&) { // peers that are not told notice when they send
   }
   for (auto& [rank, connection] : connections_) {
-    if (connection->queue_pair != nullptr) drop_queue_pair(*connection);
-    set_state(*connection, ConnectState::failed);
+    if (connection.queue_pair != nullptr) drop_queue_pair(connection);
+    set_state(connection, ConnectState::failed);
   }
 }
 
@@ -158,8 +157,8 @@ void Connector::lose(std::uint32_t number, const std::string& reason) noexcept {
   }
   for (auto& [rank, connection] : connections_) {
     const bool has_it =
-        connection->queue_pair != nullptr && connection->queue_pair->number() == number;
-    if (has_it || number == all_queue_pairs) lose(*connection, reason);
+        connection.queue_pair != nullptr && connection.queue_pair->number() == number;
+    if (has_it || number == all_queue_pairs) lose(connection, reason);
   }
   if (lost_.empty()) serve_waiting();
 }
@@ -182,7 +181,7 @@ void Connector::erase(Rank first, Rank count) {
   const std::scoped_lock guard(lock_);
   std::erase_if(state_events_, [&](const Connection* c) { return c->rank - first < count; });
   for (auto at = connections_.begin(); at != connections_.end();) {
-    Connection& connection = *at->second;
+    Connection& connection = at->second;
     if (at->first - first >= count) {
       ++at;
       continue;

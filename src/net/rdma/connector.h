@@ -94,17 +94,17 @@ class Connector {
   void erase(Rank first, Rank count);
   // One that is so; null: none is.
   template <class Is>
-  [[nodiscard]] Connection* find(Is&& is) const {
+  [[nodiscard]] Connection* find(Is&& is) {
     const std::scoped_lock guard(lock_);
-    for (const auto& [rank, connection] : connections_)
-      if (is(*connection)) return connection.get();
+    for (auto& [rank, connection] : connections_)
+      if (is(connection)) return &connection;
     return nullptr;
   }
   template <class Visit>
-  void for_each_of(Rank first, Rank count, Visit&& visit) const {
+  void for_each_of(Rank first, Rank count, Visit&& visit) {
     const std::scoped_lock guard(lock_);
-    for (const auto& [rank, connection] : connections_)
-      if (rank - first < count) visit(*connection);
+    for (auto& [rank, connection] : connections_)
+      if (rank - first < count) visit(connection);
   }
   [[nodiscard]] std::string reason(const Connection& connection) const;
 
@@ -196,7 +196,7 @@ class Connector {
   std::uint32_t attempts_ = 0;            // that ever were
   unsigned seeking_ = 0;                  // connections
   std::optional<PermitRows> permit_rows_; // none: this process has no permits
-  std::unordered_map<Rank, std::unique_ptr<Connection>> connections_;
+  std::unordered_map<Rank, Connection> connections_;
   base::List<Connection, OpeningList> opening_; // those that are being made; oldest first
   std::vector<Connection*> state_events_;
   Rank expected_;

@@ -62,7 +62,7 @@ void RdmaTransport::open(Connection& connection, Sink& sink) {
   if (polls_rings_) begin_to_look(connection);
   connection.phase = Phase::open; // from here on nothing needs memory
   connection.close_sent = connection.close_received = false;
-  connection.messages = 0;
+  connection.carried = false;
   connection.phase_since = device_.now();
   connection.last_used = ++clock_;
   connection.sends = {.pending = std::move(connection.sends.pending), .depth = shape_.send_depth};
@@ -171,7 +171,7 @@ void RdmaTransport::evict(double now) {
   Connection* oldest = nullptr;
   for (const auto& [number, connection] : numbers_) {
     if (connection->phase != Phase::open || connection->transfers != 0) continue;
-    if (connection->messages == 0 && now - connection->phase_since < unused_time) continue;
+    if (!connection->carried && now - connection->phase_since < unused_time) continue;
     if (oldest == nullptr || connection->last_used < oldest->last_used) oldest = connection;
   }
   if (oldest == nullptr) return; // soon one will be idle

@@ -204,7 +204,7 @@ inline void RdmaTransport::deliver(Connection& connection, std::byte* message, s
   } else if (kind == wire::NoteKind::headed) {
     std::memcpy(header.data(), message, header.size());
   }
-  ++connection.messages;
+  connection.carried = true;
   connection.last_used = ++clock_;
   sink.on_message(connection.rank, message, bytes);
 }
@@ -218,7 +218,7 @@ inline void RdmaTransport::on_receive(Connection& connection, const Completion& 
   }
   const wire::Note note = wire::Note::decode(completion.immediate);
   if (note.kind == wire::NoteKind::put) {
-    ++connection.messages;
+    connection.carried = true;
     sink.on_put(connection.rank, note.notification(), completion.bytes);
   } else {
     if (note.credits != 0) receiver_->on_credits(connection, note.credits);

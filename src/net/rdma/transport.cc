@@ -261,7 +261,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     work.operation = Operation::send_immediate;
   post(connection, work, buffer, nullptr);
   ++counters_.sent;
-  ++connection.messages;
+  connection.carried = true;
   connection.last_used = ++clock_;
   return Posted::done;
 } catch (...) {
