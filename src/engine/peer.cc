@@ -40,13 +40,14 @@ Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag,
                                 std::size_t bound) noexcept {
   if (Channel* known = find(context, tag)) return last_ = known;
   const bool of_user = tag >= 0;
-  if (refuses_all_) return nullptr;
+  if (refuses_all_ != 0) return nullptr;
+  if (of_user && bound == 0) return nullptr; // as all are, none needs to be remembered
   if (of_user && std::ranges::find(refused_, context) != refused_.end()) return nullptr;
   try {
     if (!of_user || users_ < bound) return last_ = make(context, tag);
     refused_.push_back(context);
   } catch (const std::bad_alloc&) {
-    refuses_all_ = true;
+    refuses_all_ = 1;
   }
   return nullptr;
 }

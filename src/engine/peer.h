@@ -73,10 +73,10 @@ class Channels {
 
   Channel* last_ = nullptr;
   std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two
-  std::size_t used_ = 0;
-  std::size_t users_ = 0; // of these
   std::vector<std::uint64_t> refused_;
-  bool refuses_all_ = false; // as there was no memory once
+  std::uint32_t used_ = 0;
+  std::uint32_t users_ : 31 = 0;      // of these
+  std::uint32_t refuses_all_ : 1 = 0; // as there was no memory once
 };
 
 // Something for a peer that could not be handed to the transport yet. Order is kept: once one
@@ -133,13 +133,15 @@ struct Peer : base::ListNode<Backlogged> {
   std::size_t uncopied = SIZE_MAX; // ... and from which EAGER goes better uncopied
   Rank rank = 0;
   PeerState state = PeerState::connecting;
-  Arriving arriving;
   bool throttled = false; // the peer asked for no eager data
   bool throttled_by_us = false;
   bool holds = false; // the backlog are messages of a burst, which leave with the next look
+  Arriving arriving;
   Burst burst;
   base::List<Deferred> backlog;
 };
+// A process has one for each that it talks to.
+static_assert(sizeof(Peer) <= 232);
 
 // All peers: pages of pointers made on first contact, so that ranks nobody talks to cost nothing.
 class PeerTable {
