@@ -53,7 +53,7 @@ void DatagramQueuePair::send(const SendWork& from) {
   // Copied now: the sender may use the memory again once it has seen the completion.
   Datagram* datagram = device_.fabric().make_datagram();
   datagram->id = from.id;
-  datagram->port = static_cast<const SimulatedAddressHandle*>(from.to)->to.lid;
+  datagram->port = static_cast<const SimulatedAddressHandle*>(from.to)->lid;
   datagram->number = from.remote_number;
   datagram->qkey = from.remote_qkey;
   datagram->immediate = from.immediate;
@@ -124,7 +124,7 @@ void DatagramQueuePair::fly(Datagram* datagram, Time arrived) {
 
 void DatagramQueuePair::arrive(const Datagram& datagram) {
   FabricCounters& counters = device_.fabric().counters;
-  if (datagram.qkey != options_.qkey) {
+  if (datagram.qkey != qkey_) {
     ++counters.datagrams_dropped;
     return;
   }

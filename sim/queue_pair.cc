@@ -18,33 +18,34 @@ using net::rdma::WorkStatus;
 
 SimulatedQueuePair::SimulatedQueuePair(SimulatedDevice& device, std::uint32_t number,
                                        const net::rdma::QueuePairOptions& options)
-    : device_(device), options_(options), receives_(options.receive_depth), number_(number),
-      places_(options.send_depth) {}
+    : device_(device), sent_(static_cast<SimulatedCompletionQueue&>(*options.sends)),
+      received_(static_cast<SimulatedCompletionQueue&>(*options.receives)),
+      shared_(static_cast<SimulatedSharedReceiveQueue*>(options.shared)),
+      receives_(options.shared != nullptr ? nullptr
+                                          : std::make_unique<ReceiveQueue>(options.receive_depth)),
+      inline_bytes_(options.inline_bytes), number_(number), places_(options.send_depth) {}
 
 SimulatedQueuePair::~SimulatedQueuePair() {
-  static_cast<SimulatedCompletionQueue*>(options_.sends)->forget(number_);
-  if (options_.receives != options_.sends)
-    static_cast<SimulatedCompletionQueue*>(options_.receives)->forget(number_);
+  sent_.forget(number_);
+  if (&received_ != &sent_) received_.forget(number_);
   device_.remove_queue_pair(number_);
 }
 
 bool SimulatedQueuePair::post_receive(std::span<const ReceiveWork> work) {
-  if (options_.shared != nullptr)
+  if (shared_ != nullptr)
     base::fail(MPI_ERR_INTERN, "{}: queue pair {} takes its receives from a shared queue",
                device_.name(), number_);
   device_.check_receives(work);
   device_.spend_posting(work.size());
-  return receives_.post(work);
+  return receives_->post(work);
 }
 
 std::optional<ReceiveWork> SimulatedQueuePair::pop_receive() {
-  return options_.shared != nullptr
-             ? static_cast<SimulatedSharedReceiveQueue*>(options_.shared)->pop()
-             : receives_.pop();
+  return shared_ != nullptr ? shared_->pop() : receives_->pop();
 }
 
 void SimulatedQueuePair::push_receive(const Completion& completion) {
-  static_cast<SimulatedCompletionQueue*>(options_.receives)->push(completion, 0);
+  received_.push(completion, 0);
 }
 
 void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uint32_t released) {
@@ -52,7 +53,7 @@ void SimulatedQueuePair::push_send(const Work& work, WorkStatus status, std::uin
   completion.id = work.id;
   completion.queue_pair = number_;
   completion.status = status;
-  static_cast<SimulatedCompletionQueue*>(options_.sends)->push(completion, released);
+  sent_.push(completion, released);
 }
 
 void SimulatedQueuePair::check(const SendWork& work, std::uint64_t longest) const {
@@ -72,9 +73,8 @@ void SimulatedQueuePair::check(const SendWork& work, std::uint64_t longest) cons
                          segment.local_key));
   }
   if (bytes > longest) refuse(fmt::format("has {} bytes, the most are {}", bytes, longest));
-  if (work.inlined && bytes > options_.inline_bytes)
-    refuse(
-        fmt::format("has {} bytes inline, the queue pair takes {}", bytes, options_.inline_bytes));
+  if (work.inlined && bytes > inline_bytes_)
+    refuse(fmt::format("has {} bytes inline, the queue pair takes {}", bytes, inline_bytes_));
   switch (work.operation) {
   case Operation::compare_and_swap:
   case Operation::fetch_and_add:

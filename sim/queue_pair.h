@@ -7,16 +7,17 @@
 #include "sim/work.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace macadam::sim {
 
 struct SimulatedAddressHandle final : net::rdma::AddressHandle {
-  explicit SimulatedAddressHandle(const net::rdma::PortAddress& port) : to(port) {}
-  net::rdma::PortAddress to;
+  explicit SimulatedAddressHandle(const net::rdma::PortAddress& port) : lid(port.lid) {}
+  std::uint32_t lid;
 };
 
-// What both kinds of queue pairs have.
+// What both kinds of queue pairs have. A run may have millions: they keep nothing twice.
 class SimulatedQueuePair : public net::rdma::QueuePair {
  public:
   SimulatedQueuePair(SimulatedDevice& device, std::uint32_t number,
@@ -45,8 +46,11 @@ class SimulatedQueuePair : public net::rdma::QueuePair {
   [[nodiscard]] Scheduler& scheduler() const { return device_.fabric().scheduler(); }
 
   SimulatedDevice& device_;
-  net::rdma::QueuePairOptions options_;
-  ReceiveQueue receives_; // without a shared queue
+  SimulatedCompletionQueue& sent_;
+  SimulatedCompletionQueue& received_;
+  SimulatedSharedReceiveQueue* shared_;
+  std::unique_ptr<ReceiveQueue> receives_; // without a shared queue
+  std::uint32_t inline_bytes_;
   std::uint32_t number_;
   std::uint32_t places_; // free ones in the send queue
 };
@@ -54,7 +58,9 @@ class SimulatedQueuePair : public net::rdma::QueuePair {
 // Unreliable datagrams: each is alone, may be lost, come twice or overtake another.
 class DatagramQueuePair final : public SimulatedQueuePair {
  public:
-  using SimulatedQueuePair::SimulatedQueuePair;
+  DatagramQueuePair(SimulatedDevice& device, std::uint32_t number,
+                    const net::rdma::QueuePairOptions& options)
+      : SimulatedQueuePair(device, number, options), qkey_(options.qkey) {}
 
   void accept(const net::rdma::QueuePairAddress& remote, const net::rdma::Retries&) override;
   void establish() override;
@@ -66,6 +72,7 @@ class DatagramQueuePair final : public SimulatedQueuePair {
   void depart(Datagram* datagram);
   void fly(Datagram* datagram, Time arrived);
   void arrive(const Datagram& datagram);
+  std::uint32_t qkey_;
   std::uint32_t unsignalled_ = 0; // places that the next signalled request releases
 };
 
@@ -114,15 +121,16 @@ class ReliableQueuePair final : public SimulatedQueuePair {
   template <void (ReliableQueuePair::*Handler)(Work&)>
   void later(Time when, Work& work);
 
-  net::rdma::QueuePairAddress remote_;
+  std::uint32_t remote_lid_ = 0;
+  std::uint32_t remote_number_ = 0;
   net::rdma::Retries retries_;
   Work* oldest_ = nullptr; // not finished
   Work* newest_ = nullptr;
   Work* next_ = nullptr; // to be sent
   Time last_arrival_ = 0;
   std::uint32_t epoch_ = 0; // transmissions of an earlier one are void
-  std::uint32_t reads_ = 0; // reads and atomics under way
   std::uint32_t unsignalled_ = 0;
+  std::uint16_t reads_ = 0; // reads and atomics under way
   std::uint8_t retries_left_ = 0;
   std::uint8_t not_ready_left_ = 0;
   State state_ = State::made;

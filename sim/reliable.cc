@@ -49,7 +49,7 @@ void ReliableQueuePair::later(Time when, Work& work) {
 ReliableQueuePair::ReliableQueuePair(SimulatedDevice& device, std::uint32_t number,
                                      const net::rdma::QueuePairOptions& options)
     : SimulatedQueuePair(device, number, options) {
-  static_cast<SimulatedCompletionQueue*>(options.receives)->serve_connections();
+  received_.serve_connections();
 }
 
 ReliableQueuePair::~ReliableQueuePair() {
@@ -64,7 +64,8 @@ void ReliableQueuePair::accept(const net::rdma::QueuePairAddress& remote,
   if (state_ != State::made)
     base::fail(MPI_ERR_INTERN, "{}: queue pair {} is connected already", device_.name(), number_);
   device_.spend(from_ns(device_.fabric().model().queue_pair_connect_ns));
-  remote_ = remote;
+  remote_lid_ = remote.port.lid;
+  remote_number_ = remote.number;
   retries_ = retries;
   state_ = State::accepting;
   device_.count_connection();
@@ -160,7 +161,7 @@ void ReliableQueuePair::transmit(Work& work) {
   work.state = Work::State::under_way;
   if (work.is_read()) ++reads_;
   const std::uint64_t bytes = request_bytes + (work.is_read() ? 0 : work.bytes);
-  const Time arrived = fabric.transmit(device_.lid(), remote_.port.lid, bytes).arrived;
+  const Time arrived = fabric.transmit(device_.lid(), remote_lid_, bytes).arrived;
   const Time before = last_arrival_;
   last_arrival_ = std::max(arrived, last_arrival_ + 1); // in order, whatever the jitter
   ++fabric.counters.messages;
@@ -253,7 +254,7 @@ void ReliableQueuePair::break_with(WorkStatus status, Work* failed) {
   }
   next_ = nullptr;
   retire();
-  while (const auto receive = options_.shared == nullptr ? receives_.pop() : std::nullopt) {
+  while (const auto receive = shared_ == nullptr ? receives_->pop() : std::nullopt) {
     Completion completion;
     completion.id = receive->id;
     completion.queue_pair = number_;
@@ -266,12 +267,12 @@ void ReliableQueuePair::break_with(WorkStatus status, Work* failed) {
 
 // The queue pair at the other end, if it takes what this one sends.
 ReliableQueuePair* ReliableQueuePair::responder() const {
-  SimulatedDevice* device = device_.fabric().find(remote_.port.lid);
+  SimulatedDevice* device = device_.fabric().find(remote_lid_);
   if (device == nullptr) return nullptr;
-  auto* other = dynamic_cast<ReliableQueuePair*>(device->find_queue_pair(remote_.number));
+  auto* other = dynamic_cast<ReliableQueuePair*>(device->find_queue_pair(remote_number_));
   if (other == nullptr || other->state_ == State::made || other->state_ == State::failed)
     return nullptr;
-  const bool ours = other->remote_.number == number_ && other->remote_.port.lid == device_.lid();
+  const bool ours = other->remote_number_ == number_ && other->remote_lid_ == device_.lid();
   return ours ? other : nullptr;
 }
 
