@@ -3,8 +3,10 @@
 // each of 16 partitions; rank 0 fills the partition of 1 MiB behind each step and marks it, rank 1
 // receives, and reads all of it at the end. Prints the time from a barrier until both sides have
 // ended, over that of the computation alone (full overlap): with partitioned communication
-// (`partitioned_overlap`), and with one ordinary send behind all (`send_after_overlap`). The
-// parameter is the computation of a step, in microseconds.
+// (`partitioned_overlap`), and with one ordinary send behind all (`send_after_overlap`). Then the
+// same with a receiver that does not compute, but waits from the beginning
+// (`partitioned_waited`, `send_after_waited`). The parameter is the computation of a step, in
+// microseconds.
 //
 //   partitioned US ...
 #include "bench.h"
@@ -21,9 +23,10 @@ namespace {
 constexpr int partitions = 16, threads = 2, bytes = (1 << 20) / partitions;
 constexpr int rounds = 61;
 
-// Fills all partitions with two threads, and calls ready(partition) after each.
+// Fills all partitions with two threads, and calls ready(partition) after each; or nothing.
 template <class Ready>
-void compute(std::vector<char>& data, long iterations, Ready ready) {
+void compute(bool computes, std::vector<char>& data, long iterations, Ready ready) {
+  if (!computes) return;
   const auto part = [&](int thread) {
     for (int i = thread; i < partitions; i += threads) {
       bench::spin(iterations);
@@ -53,7 +56,8 @@ double time(Round round) {
   return slower;
 }
 
-void measure(double us) {
+void measure(double us, bool receiver_computes) {
+  const bool computes = bench::rank == 0 || receiver_computes;
   const long iterations = bench::iterations_for(us * 1e-6);
   std::vector<char> data(std::size_t{partitions} * bytes, 0), other(data);
   std::vector<char>& mine = bench::rank == 0 ? data : other; // what is received is not computed on
@@ -73,10 +77,10 @@ void measure(double us) {
     });
   };
   for (int round = 0; round < rounds; ++round) {
-    alone.push_back(time_and_read([&] { compute(mine, iterations, [](int) {}); }));
+    alone.push_back(time_and_read([&] { compute(computes, mine, iterations, [](int) {}); }));
     partitioned.push_back(time_and_read([&] {
       MPI_Start(&request);
-      compute(mine, iterations, [&](int i) {
+      compute(computes, mine, iterations, [&](int i) {
         if (bench::rank == 0) MPI_Pready(i, request);
       });
       MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -85,7 +89,7 @@ void measure(double us) {
       MPI_Request ordinary = MPI_REQUEST_NULL;
       if (bench::rank == 1)
         MPI_Irecv(data.data(), partitions * bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &ordinary);
-      compute(mine, iterations, [](int) {});
+      compute(computes, mine, iterations, [](int) {});
       if (bench::rank == 0)
         MPI_Isend(data.data(), partitions * bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &ordinary);
       MPI_Wait(&ordinary, MPI_STATUS_IGNORE);
@@ -93,16 +97,20 @@ void measure(double us) {
   }
   MPI_Request_free(&request);
   const double full = bench::median(alone);
-  bench::figure("partitioned_overlap", static_cast<long>(us), bench::median(partitioned) / full);
-  bench::figure("send_after_overlap", static_cast<long>(us), bench::median(after) / full);
+  const auto figure = [&](const char* name, const char* waited, double value) {
+    bench::figure(receiver_computes ? name : waited, static_cast<long>(us), value / full);
+  };
+  figure("partitioned_overlap", "partitioned_waited", bench::median(partitioned));
+  figure("send_after_overlap", "send_after_waited", bench::median(after));
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
   if (bench::start_threads(argc, argv) && &MPI_Psend_init != nullptr) {
-    for (int i = 1; i < argc; ++i)
-      measure(std::atof(argv[i]));
+    for (const bool receiver_computes : {true, false})
+      for (int i = 1; i < argc; ++i)
+        measure(std::atof(argv[i]), receiver_computes);
   }
   MPI_Finalize();
 }
