@@ -39,8 +39,9 @@ std::unique_ptr<Permits> PermitRows::make() {
   return permits;
 }
 
-void PermitRows::give(std::unique_ptr<Permits> unused) {
-  free_.push_back(unused->ours);
+void PermitRows::give(std::unique_ptr<Permits> closed) {
+  if (!closed->unused()) closed->row() = {};
+  free_.push_back(closed->ours);
   --made_;
 }
 

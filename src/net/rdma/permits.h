@@ -59,7 +59,7 @@ class PermitRows {
   // Has the first ones: later the device may have no region left.
   explicit PermitRows(Device& device) : device_(device) { grow(); }
   std::unique_ptr<Permits> make();
-  void give(std::unique_ptr<Permits> unused);
+  void give(std::unique_ptr<Permits> closed);
   [[nodiscard]] std::size_t bytes() const;
 
  private:
