@@ -40,9 +40,12 @@ Channel* Channels::find_or_make(std::uint64_t context, std::int32_t tag,
                                 std::size_t bound) noexcept {
   if (Channel* known = find(context, tag)) return last_ = known;
   const bool of_user = tag >= 0;
-  if (refuses_all_ != 0) return nullptr;
-  if (of_user && bound == 0) return nullptr; // as all are, none needs to be remembered
+  if (refuses_all_ != 0 || (of_user && refuses_users_ != 0)) return nullptr;
   if (of_user && std::ranges::find(refused_, context) != refused_.end()) return nullptr;
+  if (of_user && bound == 0) { // as it will be, probably: no context needs a place in memory
+    refuses_users_ = 1;
+    return nullptr;
+  }
   try {
     if (!of_user || users_ < bound) return last_ = make(context, tag);
     refused_.push_back(context);

@@ -75,8 +75,9 @@ class Channels {
   std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two
   std::vector<std::uint64_t> refused_;
   std::uint32_t used_ = 0;
-  std::uint32_t users_ : 31 = 0;      // of these
-  std::uint32_t refuses_all_ : 1 = 0; // as there was no memory once
+  std::uint32_t users_ : 30 = 0;        // of these
+  std::uint32_t refuses_users_ : 1 = 0; // as there was no bound for them once
+  std::uint32_t refuses_all_ : 1 = 0;   // as there was no memory once
 };
 
 // Something for a peer that could not be handed to the transport yet. Order is kept: once one
