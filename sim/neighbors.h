@@ -93,7 +93,7 @@ class SimulatedSystem final : public net::shm::System {
   void wake(std::atomic<std::uint32_t>& word) noexcept override;
   // Each process has a core.
   [[nodiscard]] unsigned core() noexcept override { return static_cast<unsigned>(process_); }
-  void leave(unsigned, std::span<const unsigned>) noexcept override {}
+  bool leave(unsigned, std::span<const unsigned>) noexcept override { return false; }
   [[nodiscard]] bool enter_barriers() noexcept override { return true; }
   void pass_barrier() noexcept override { give_way(); }
   [[nodiscard]] ssize_t copy(net::shm::Direction direction, pid_t process,

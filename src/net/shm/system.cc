@@ -51,17 +51,18 @@ class Linux final : public System {
     return core < 0 ? 0 : static_cast<unsigned>(core);
   }
   // The scheduler moves a thread at once that may not run where it is.
-  void leave(unsigned core, std::span<const unsigned> taken) noexcept override {
+  bool leave(unsigned core, std::span<const unsigned> taken) noexcept override {
     cpu_set_t allowed; // of machines with more cores than it has room for, nobody is moved
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
     cpu_set_t others = allowed;
     CPU_CLR(core, &others);
     cpu_set_t best = others;
     for (const unsigned other : taken)
       CPU_CLR(other, &best);
     if (CPU_COUNT(&best) == 0) best = others;
-    if (CPU_COUNT(&best) == 0 || sched_setaffinity(0, sizeof best, &best) != 0) return;
+    if (CPU_COUNT(&best) == 0 || sched_setaffinity(0, sizeof best, &best) != 0) return false;
     sched_setaffinity(0, sizeof allowed, &allowed);
+    return true;
   }
   // Registered processes pass the barrier: senders must be, so every process is.
   [[nodiscard]] bool enter_barriers() noexcept override {

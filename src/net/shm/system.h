@@ -30,9 +30,10 @@ class System {
                      unsigned longest_us) noexcept = 0;
   virtual void wake(std::atomic<std::uint32_t>& word) noexcept = 0;
   // The core that the calling thread runs on, from 0 on. leave() moves it to another that it may
-  // use, to none of `taken` if there are others, and binds it no more than it was.
+  // use, to none of `taken` if there are others, and binds it no more than it was; false if there
+  // is none.
   [[nodiscard]] virtual unsigned core() noexcept = 0;
-  virtual void leave(unsigned core, std::span<const unsigned> taken) noexcept = 0;
+  virtual bool leave(unsigned core, std::span<const unsigned> taken) noexcept = 0;
   // pass_barrier() makes every process that has called enter_barriers() pass a memory barrier;
   // false if the system cannot. enter_barriers() comes first in each process.
   [[nodiscard]] virtual bool enter_barriers() noexcept = 0;

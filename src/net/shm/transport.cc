@@ -95,9 +95,8 @@ SharedCores shared_cores(const boot::Job& job, System& system) {
   if (!job.oversubscribed()) return {};
   const auto used = [&job, &system] {
     double sum = 0;
-    for (int rank = 0; rank < job.size(); ++rank) {
-      if (!job.is_local(rank)) continue;
-      const double time = system.processor_time(job.pid(rank));
+    for (int i = 0; i < job.local_size(); ++i) {
+      const double time = system.processor_time(job.pid(job.neighbour(i)));
       if (time < 0) return time;
       sum += time;
     }

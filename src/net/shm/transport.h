@@ -68,7 +68,6 @@ struct Stream : base::ListNode<> {
   std::uint64_t id = 0;
   bool ok = true;
   double full_since = 0; // since when the target leaves no room, 0: it does
-  Chunks::Which chunks = Chunks::Which::in_turn;
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -251,8 +250,10 @@ class Transport : public engine::Transport {
   // fragments.cc
   [[nodiscard]] ChunkPlan plan_chunks(std::uint64_t offset) const;
   [[nodiscard]] const Chunks& home_of(const Peer& peer, ChunkName name) const;
-  bool take_chunk(Peer& peer, ChunkName& name, Chunks::Which which);
-  bool take_own_chunk(ChunkName& name, Chunks::Which which);
+  enum class For : std::uint8_t { message, put };
+  bool take_chunk(Peer& peer, ChunkName& name, For use);
+  bool take_in_turn(const Peer& peer, ChunkName& name);
+  bool take_own_chunk(ChunkName& name);
   [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,
                                          std::uint64_t before) const;
   void pass_on(Peer& peer, ChunkName name);

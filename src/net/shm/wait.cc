@@ -127,7 +127,8 @@ bool YieldCost::had_all_cores(double now) {
   const double used_now = used();
   const double time = now - asked_.exchange(now, std::memory_order_relaxed);
   const double used_then = used_at_asked_.exchange(used_now, std::memory_order_relaxed);
-  return time <= longest_asked && used_now - used_then >= all_but_little * shared_.cores * time;
+  if (used_now < 0 || used_then < 0 || time > longest_asked) return false;
+  return used_now - used_then >= all_but_little * shared_.cores * time;
 }
 
 void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
@@ -143,24 +144,27 @@ void Waiter::leave_crowded_core() {
   unsigned waiting = 0;
   unsigned before_us = 0; // of them, on this one
   for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
-    const std::uint32_t its = neighbours_[i].header->waiting.load(std::memory_order_relaxed);
-    if (its == 0) continue;
+    const SegmentHeader& neighbour = *neighbours_[i].header;
+    const std::uint32_t its = neighbour.waiting.load(std::memory_order_relaxed);
+    if (its == 0 || neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
     cores[waiting++] = its - 1;
     if (its - 1 == here && neighbours_[i].of_lower_rank) ++before_us;
   }
   if (before_us < cost_.of_each_core()) return;
   const double time = system_.now();
-  if (time - left_.load(std::memory_order_relaxed) < time_between_moves) return;
-  left_.store(time, std::memory_order_relaxed);
+  double last = left_.load(std::memory_order_relaxed);
+  if (time - last < time_between_moves ||
+      !left_.compare_exchange_strong(last, time, std::memory_order_relaxed)) // another thread's
+    return;
   if (!cost_.had_all_cores(time)) return;
-  count(counts_.cores_left);
   std::array<unsigned, most_neighbours> full;
   unsigned count_full = 0;
   for (const unsigned core : std::span(cores.data(), waiting)) {
     const auto on_it = std::ranges::count(std::span(cores.data(), waiting), core);
     if (on_it >= cost_.of_each_core()) full[count_full++] = core;
   }
-  system_.leave(here, {full.data(), count_full});
+  if (!system_.leave(here, {full.data(), count_full})) return;
+  count(counts_.cores_left);
   set_waiting(true); // on another core
 }
 

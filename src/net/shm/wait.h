@@ -52,7 +52,7 @@ class YieldCost {
   }
   [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
   [[nodiscard]] unsigned of_each_core() const { return shared_.each; }
-  // Whether no other program had a core since this was asked last, not long ago.
+  // Whether this job had all the cores since that was asked last, not long ago.
   [[nodiscard]] bool had_all_cores(double now);
 
  private:
@@ -80,8 +80,8 @@ class YieldCost {
 //
 // Two that wait for each other on one core stay there, since each gives it to the other before the
 // scheduler has a reason to part them, and so do three beside one that has a core alone; so those
-// that have the highest ranks leave a core with more than its share, unless other programs have
-// some of the cores. While yields cost too much there are none (YieldCost).
+// that have the highest ranks leave a core with more than its share, if the job has all the cores.
+// While yields cost too much there are none (YieldCost).
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between
 // the two. So the receiver, once it has announced its sleep, makes every other process pass a

@@ -27,8 +27,9 @@ class Machine final : public FakeSystem {
   std::vector<Move> moves;
 
   [[nodiscard]] unsigned core() noexcept override { return here; }
-  void leave(unsigned core, std::span<const unsigned> taken) noexcept override {
+  bool leave(unsigned core, std::span<const unsigned> taken) noexcept override {
     moves.push_back({core, {taken.begin(), taken.end()}});
+    return true;
   }
 };
 
@@ -38,6 +39,11 @@ class Cores : public testing::Test {
   SegmentHeader& neighbour(unsigned core, bool waits = true) {
     SegmentHeader& made = *others.emplace_back(std::make_unique<SegmentHeader>());
     made.waiting = waits ? 1 + core : 0;
+    return made;
+  }
+  SegmentHeader& sleeper(unsigned core) {
+    SegmentHeader& made = neighbour(core);
+    made.asleep = 1;
     return made;
   }
   // A wait that so many yields end, and the beginning of the next.
@@ -120,7 +126,7 @@ TEST_F(FewCores, OthersStay) {
   Waiter waiter = make();
   waiter.meet(neighbour(0), true);
   waiter.meet(neighbour(0), false);
-  waiter.meet(neighbour(0), false);
+  waiter.meet(sleeper(0), true);
   EXPECT_TRUE(moves_of(waiter).empty());
 }
 

@@ -16,7 +16,7 @@ class FakeSystem : public System {
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override {}
   void wake(std::atomic<std::uint32_t>&) noexcept override {}
   [[nodiscard]] unsigned core() noexcept override { return 0; }
-  void leave(unsigned, std::span<const unsigned>) noexcept override {}
+  bool leave(unsigned, std::span<const unsigned>) noexcept override { return false; }
   [[nodiscard]] bool enter_barriers() noexcept override { return true; }
   void pass_barrier() noexcept override {}
   [[nodiscard]] ssize_t copy(Direction, pid_t, std::span<const iovec>,

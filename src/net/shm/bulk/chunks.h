@@ -32,7 +32,6 @@ class Chunks {
   static constexpr std::uint32_t most = 32;
   // Those that are taken in turn, less than any process has; the others are for when they are out.
   static constexpr std::uint32_t in_turn = 6;
-  enum class Which { in_turn, all };
 
   Chunks() = default;
   // In memory that outlives them and is zero at first.

@@ -30,6 +30,7 @@ constexpr std::size_t fragment_of(std::size_t left) {
 }
 // Fragments in a tail, at most.
 constexpr std::uint64_t most_in_tail = 8;
+static_assert(most_in_tail + 1 < fewest_lines); // each takes a line
 static_assert([] {
   std::uint64_t fragments = 0;
   for (std::size_t left = longest_fragment - 3; left > 0; ++fragments) // one of the worst
@@ -58,35 +59,48 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
 }
 
 // A chunk for data to the peer; false if none was found. Those that its data warmed are best.
-bool Transport::take_chunk(Peer& peer, ChunkName& name, Chunks::Which which) {
+bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
   bool taken = false;
   while (!taken && peer.warm.take(name))
     taken = home_of(peer, name).take(name.chunk, name.ours ? own_seat : peer.seat);
-  if (!taken) taken = take_own_chunk(name, which);
+  if (!taken) {
+    has_chunks_ = true;
+    taken = use == For::put ? take_in_turn(peer, name) : take_own_chunk(name);
+  }
   if (taken && name.ours) lent_to_[name.chunk] = peer.rank;
   return taken;
 }
 
 // Ours in turn, because the one that was taken first is freed first, and to look at the others'
 // words would slow down those who free them: a few of them, as a page that is touched for the first
-// time costs more than all copies of it. A put that needs more waits
-// for a while. For a message, if the next is not free, one of the others is looked at, another one
-// each time. If that is not free either, the turn goes on: the next may be with a process that does
-// not read.
-bool Transport::take_own_chunk(ChunkName& name, Chunks::Which which) {
-  has_chunks_ = true;
+// time costs more than all copies of it. If the next is not free, one of the others is looked at,
+// another one each time. If that is not free either, the turn goes on: the next may be with a
+// process that does not read.
+bool Transport::take_own_chunk(ChunkName& name) {
   const auto after = [](std::uint32_t chunk) { return (chunk + 1) % Chunks::in_turn; };
   name = {static_cast<std::uint8_t>(next_chunk_), true};
   if (chunks_.take(name.chunk, own_seat)) {
     next_chunk_ = after(next_chunk_);
     return true;
   }
-  if (which == Chunks::Which::in_turn) return false;
   name.chunk = static_cast<std::uint8_t>(other_chunk_);
   other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
   if (chunks_.take(name.chunk, own_seat)) return true;
   next_chunk_ = after(next_chunk_);
   return false;
+}
+
+// For a put: if the peer itself still has the next in turn, it will soon free it, and no other page
+// is touched. Those that others have are passed over.
+bool Transport::take_in_turn(const Peer& peer, ChunkName& name) {
+  for (std::uint32_t looks = 0; looks < Chunks::in_turn; ++looks) {
+    name = {static_cast<std::uint8_t>(next_chunk_), true};
+    const bool taken = chunks_.take(name.chunk, own_seat);
+    if (!taken && lent_to_[name.chunk] == peer.rank) return false;
+    next_chunk_ = (next_chunk_ + 1) % Chunks::in_turn;
+    if (taken) return true;
+  }
+  return take_own_chunk(name);
 }
 
 // Where the data of a fragment stand, `before` bytes from the beginning of their chunk.
@@ -130,7 +144,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
   const std::size_t each = std::clamp(all / 4, shortest_of_message, longest_of_message);
   ChunkName name;
   if (in_fragments && !peer.channel.out.has_room_for(all / each + 1)) return false;
-  if (!take_chunk(peer, name, Chunks::Which::all)) return false;
+  if (!take_chunk(peer, name, For::message)) return false;
   Fragment fragment{.all = all, .left = all, .bytes = 0, .chunk = name.chunk, .senders = name.ours};
   std::byte* to = home_of(peer, name).data(name.chunk);
   base::copy(to, message.header, message.header_bytes);
@@ -179,25 +193,24 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
   pass_on(peer, name);
 }
 
-// The next fragment of a put, or all of its tail; false if there is no room for it now.
+// The next fragment of a put, or all of its tail; false if there is no room for it now. Where
+// another process could take the room in between, each fragment of the tail has its own chunk.
 bool Transport::post_put_fragment(Stream& stream) {
   Peer& peer = *stream.peer;
-  const bool is_tail = stream.bytes <= longest_fragment;
-  const bool in_fragments = is_tail && peer.ring_state == RingState::ring;
-  if (in_fragments && !peer.channel.out.has_room_for(most_in_tail)) return false;
+  const bool is_tail = stream.bytes <= longest_fragment && peer.ring_state == RingState::ring;
+  if (is_tail && !peer.channel.out.has_room_for(most_in_tail)) return false;
   ChunkName name;
-  if (!take_chunk(peer, name, stream.chunks)) return false;
+  if (!take_chunk(peer, name, For::put)) return false;
+  std::byte* to = home_of(peer, name).data(name.chunk);
   const std::size_t tail = is_tail ? stream.bytes : 0;
   do {
-    const std::size_t bytes = is_tail && !in_fragments ? tail : fragment_of(stream.bytes);
-    std::byte* const to =
-        home_of(peer, name).data(name.chunk) + (is_tail ? tail - stream.bytes : 0);
+    const std::size_t bytes = fragment_of(stream.bytes);
     base::copy(to, stream.from, bytes);
-    if (!post_copied(stream, name, bytes, tail)) {
-      home_of(peer, name).free(name.chunk);
-      return false;
-    }
-  } while (in_fragments && stream.bytes > 0);
+    to += bytes;
+    if (post_copied(stream, name, bytes, tail)) continue;
+    home_of(peer, name).free(name.chunk); // the first: there is room for all of a tail
+    return false;
+  } while (is_tail && stream.bytes > 0);
   return true;
 }
 
@@ -225,10 +238,14 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   const auto put = read_body<PutFragment>(line);
   reach(peer);
   const ChunkName name{put.fragment.chunk, !put.fragment.senders};
-  // What the chunk holds of a tail, and what of it is still to come.
-  const std::uint64_t before =
-      put.tail > 0 ? std::uint64_t{put.tail} - put.fragment.left - put.fragment.bytes : 0;
-  const std::byte* const from = data_of(peer, put.fragment, before);
+  const Fragment& fragment = put.fragment;
+  if (put.tail > 0 && (fragment.left > put.tail || fragment.bytes > put.tail - fragment.left))
+    fail_damaged(peer.rank,
+                 fmt::format("a fragment of {} bytes with {} more to come, of a tail of {}",
+                             fragment.bytes, fragment.left, put.tail));
+  // Bytes of the tail that stand before this fragment in its chunk.
+  const std::uint64_t before = put.tail > 0 ? put.tail - fragment.left - fragment.bytes : 0;
+  const std::byte* const from = data_of(peer, fragment, before);
   base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
   if (put.tail == 0 || put.fragment.left == 0) pass_on(peer, name);
   if (put.fragment.left > 0) return;

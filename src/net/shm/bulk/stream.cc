@@ -17,10 +17,9 @@ namespace macadam::net::shm {
 namespace {
 
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
-// core. One that streams to us at the same time is away for half of them.
-constexpr double patience = 80e-6;
-// ... and after which it takes any chunk: those in turn may be with processes that do not read.
-constexpr double patience_in_turn = 20e-6;
+// core. One that streams to us at the same time is often away for 20 to 40 us. Where processes
+// share cores, it may wait for ours.
+constexpr double patience = 80e-6, patience_on_shared_cores = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
@@ -310,8 +309,8 @@ bool Transport::makes_room(Stream& stream) {
   system_.relax();
   const double time = system_.now();
   if (stream.full_since == 0) stream.full_since = time;
-  if (time - stream.full_since > patience_in_turn) stream.chunks = Chunks::Which::all;
-  return time - stream.full_since <= patience;
+  return time - stream.full_since <=
+         (waiter_.oversubscribed() ? patience_on_shared_cores : patience);
 }
 
 // True if nothing is left to move.

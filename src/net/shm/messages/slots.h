@@ -101,8 +101,8 @@ struct Fragment {
 };
 struct PutFragment {
   Fragment fragment;
-  std::uint64_t address;      // where the data go, in the receiver's address space
-  std::uint32_t tail;         // bytes of its last fragments, which share a chunk; or 0
+  std::uint64_t address; // where the data go, in the receiver's address space
+  std::uint32_t tail;    // bytes of its last fragments, which share a chunk; 0: this has its own
   std::uint32_t notification; // with the last fragment, or 0
 };
 struct GetRequest {
