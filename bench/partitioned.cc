@@ -5,11 +5,14 @@
 // ended, over that of the computation alone (full overlap): with partitioned communication
 // (`partitioned_overlap`), and with one ordinary send behind all (`send_after_overlap`). Then the
 // same with a receiver that does not compute, but waits from the beginning
-// (`partitioned_waited`, `send_after_waited`). The parameter is the computation of a step, in
-// microseconds.
+// (`partitioned_waited`, `send_after_waited`); there the computation alone is that of rank 0 while
+// rank 1 sleeps, outside of MPI, and what rank 1 takes to read comes to it. The parameter is the
+// computation of a step, in microseconds.
 //
 //   partitioned US ...
 #include "bench.h"
+
+#include <unistd.h>
 
 #include <numeric>
 #include <thread>
@@ -56,6 +59,18 @@ double time(Round round) {
   return slower;
 }
 
+// Seconds of the computation of rank 0 while rank 1 sleeps, and of reading.
+template <class Round>
+double time_beside_a_sleeper(double us, const std::vector<char>& data, Round round) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (bench::rank == 1) usleep(static_cast<useconds_t>(2 * us * partitions / threads + 2000));
+  const double begin = MPI_Wtime();
+  bench::rank == 0 ? round() : read(data);
+  double took = MPI_Wtime() - begin, both = 0;
+  MPI_Allreduce(&took, &both, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return both;
+}
+
 void measure(double us, bool receiver_computes) {
   const bool computes = bench::rank == 0 || receiver_computes;
   const long iterations = bench::iterations_for(us * 1e-6);
@@ -77,7 +92,9 @@ void measure(double us, bool receiver_computes) {
     });
   };
   for (int round = 0; round < rounds; ++round) {
-    alone.push_back(time_and_read([&] { compute(computes, mine, iterations, [](int) {}); }));
+    const auto computation = [&] { compute(computes, mine, iterations, [](int) {}); };
+    alone.push_back(receiver_computes ? time_and_read(computation)
+                                      : time_beside_a_sleeper(us, data, computation));
     partitioned.push_back(time_and_read([&] {
       MPI_Start(&request);
       compute(computes, mine, iterations, [&](int i) {
