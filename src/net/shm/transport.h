@@ -254,6 +254,9 @@ class Transport : public engine::Transport {
   bool take_chunk(Peer& peer, ChunkName& name, For use);
   bool take_in_turn(const Peer& peer, ChunkName& name);
   bool take_own_chunk(ChunkName& name);
+  bool take_next_chunk(ChunkName& name);
+  bool take_other_chunk(ChunkName& name);
+  void pass_turn() { next_chunk_ = (next_chunk_ + 1) % Chunks::in_turn; }
   [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,
                                          std::uint64_t before) const;
   void pass_on(Peer& peer, ChunkName name);

@@ -159,9 +159,9 @@ void Waiter::leave_crowded_core() {
   if (!cost_.had_all_cores(time)) return;
   std::array<unsigned, most_neighbours> full;
   unsigned count_full = 0;
-  for (const unsigned core : std::span(cores.data(), waiting)) {
-    const auto on_it = std::ranges::count(std::span(cores.data(), waiting), core);
-    if (on_it >= cost_.of_each_core()) full[count_full++] = core;
+  const std::span taken(cores.data(), waiting);
+  for (const unsigned core : taken) {
+    if (std::ranges::count(taken, core) >= cost_.of_each_core()) full[count_full++] = core;
   }
   if (!system_.leave(here, {full.data(), count_full})) return;
   count(counts_.cores_left);

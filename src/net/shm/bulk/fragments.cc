@@ -77,16 +77,8 @@ bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
 // another one each time. If that is not free either, the turn goes on: the next may be with a
 // process that does not read.
 bool Transport::take_own_chunk(ChunkName& name) {
-  const auto after = [](std::uint32_t chunk) { return (chunk + 1) % Chunks::in_turn; };
-  name = {static_cast<std::uint8_t>(next_chunk_), true};
-  if (chunks_.take(name.chunk, own_seat)) {
-    next_chunk_ = after(next_chunk_);
-    return true;
-  }
-  name.chunk = static_cast<std::uint8_t>(other_chunk_);
-  other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
-  if (chunks_.take(name.chunk, own_seat)) return true;
-  next_chunk_ = after(next_chunk_);
+  if (take_next_chunk(name) || take_other_chunk(name)) return true;
+  pass_turn();
   return false;
 }
 
@@ -94,13 +86,24 @@ bool Transport::take_own_chunk(ChunkName& name) {
 // is touched. Those that others have are passed over.
 bool Transport::take_in_turn(const Peer& peer, ChunkName& name) {
   for (std::uint32_t looks = 0; looks < Chunks::in_turn; ++looks) {
-    name = {static_cast<std::uint8_t>(next_chunk_), true};
-    const bool taken = chunks_.take(name.chunk, own_seat);
-    if (!taken && lent_to_[name.chunk] == peer.rank) return false;
-    next_chunk_ = (next_chunk_ + 1) % Chunks::in_turn;
-    if (taken) return true;
+    if (take_next_chunk(name)) return true;
+    if (lent_to_[name.chunk] == peer.rank) return false;
+    pass_turn();
   }
-  return take_own_chunk(name);
+  return take_other_chunk(name);
+}
+
+bool Transport::take_next_chunk(ChunkName& name) {
+  name = {static_cast<std::uint8_t>(next_chunk_), true};
+  if (!chunks_.take(name.chunk, own_seat)) return false;
+  pass_turn();
+  return true;
+}
+
+bool Transport::take_other_chunk(ChunkName& name) {
+  name = {static_cast<std::uint8_t>(other_chunk_), true};
+  other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
+  return chunks_.take(name.chunk, own_seat);
 }
 
 // Where the data of a fragment stand, `before` bytes from the beginning of their chunk.
