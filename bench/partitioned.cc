@@ -26,10 +26,9 @@ namespace {
 constexpr int partitions = 16, threads = 2, bytes = (1 << 20) / partitions;
 constexpr int rounds = 61;
 
-// Fills all partitions with two threads, and calls ready(partition) after each; or nothing.
+// Fills all partitions with two threads, and calls ready(partition) after each.
 template <class Ready>
-void compute(bool computes, std::vector<char>& data, long iterations, Ready ready) {
-  if (!computes) return;
+void compute(std::vector<char>& data, long iterations, Ready ready) {
   const auto part = [&](int thread) {
     for (int i = thread; i < partitions; i += threads) {
       bench::spin(iterations);
@@ -92,21 +91,24 @@ void measure(double us, bool receiver_computes) {
     });
   };
   for (int round = 0; round < rounds; ++round) {
-    const auto computation = [&] { compute(computes, mine, iterations, [](int) {}); };
+    const auto computation = [&] {
+      if (computes) compute(mine, iterations, [](int) {});
+    };
     alone.push_back(receiver_computes ? time_and_read(computation)
                                       : time_beside_a_sleeper(us, data, computation));
     partitioned.push_back(time_and_read([&] {
       MPI_Start(&request);
-      compute(computes, mine, iterations, [&](int i) {
-        if (bench::rank == 0) MPI_Pready(i, request);
-      });
+      if (computes)
+        compute(mine, iterations, [&](int i) {
+          if (bench::rank == 0) MPI_Pready(i, request);
+        });
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }));
     after.push_back(time_and_read([&] {
       MPI_Request ordinary = MPI_REQUEST_NULL;
       if (bench::rank == 1)
         MPI_Irecv(data.data(), partitions * bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &ordinary);
-      compute(computes, mine, iterations, [](int) {});
+      computation();
       if (bench::rank == 0)
         MPI_Isend(data.data(), partitions * bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &ordinary);
       MPI_Wait(&ordinary, MPI_STATUS_IGNORE);
