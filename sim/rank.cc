@@ -451,8 +451,9 @@ void Rank::barrier(const std::function<void()>& idle) {
       waiting->device_->wake();
     return;
   }
-  while (launcher.barrier_round == round) {
+  for (;;) {
     device_->wait(nap_us);
+    if (launcher.barrier_round != round) return;
     if (idle) idle();
   }
 }

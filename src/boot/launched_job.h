@@ -55,7 +55,8 @@ class LaunchedJob : public Job {
   virtual void refuse_strangers() {}
 
   // The wait in MPI_Finalize, until all ranks have called it as often as this one. Answers
-  // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds.
+  // report_wanted() meanwhile and calls `idle`, if given, every few milliseconds. Where a job may
+  // have another generation, no rank of it is in `idle` any more when this returns.
   virtual void barrier(const std::function<void()>& idle) = 0;
 
   // Is out of MPI: after this, until enter(), the end of the process is no failure of the job.

@@ -303,24 +303,29 @@ std::string LocalJob::promise(std::uint64_t bytes) {
 }
 
 void LocalJob::barrier(const std::function<void()>& idle) {
+  const bool one_machine = memory_.header().nodes == 1;
+  if (client_ && !one_machine) return wait_for_all_nodes(idle);
+  wait_for_ranks(idle);
+  // What `idle` writes to a rank that went on would hit memory that is in use for something else
+  // by then. Jobs on several machines do not use it again.
+  if (one_machine) wait_for_ranks({});
+  parted_ = true;
+}
+
+void LocalJob::wait_for_ranks(const std::function<void()>& idle) {
   JobHeader& header = memory_.header();
-  if (client_ && header.nodes > 1) return wait_for_all_nodes(idle);
   const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire);
   const auto ranks = static_cast<std::uint32_t>(local_size());
   if (header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks) {
-    if (header.nodes == 1) {
-      memory_.open_barrier();
-      parted_ = true;
-      return;
-    }
+    if (header.nodes == 1) return memory_.open_barrier();
     memory_.tell_launcher(); // which opens it when the last node has come
   }
-  while (header.barrier_round.load(std::memory_order_acquire) == round) {
+  for (;;) {
     futex_wait(header.barrier_round, round, nap_ms);
+    if (header.barrier_round.load(std::memory_order_acquire) != round) return;
     if (idle) idle(); // MPI knows more to report
     report_waiting("MPI_Finalize", "the other ranks");
   }
-  parted_ = true;
 }
 
 void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {

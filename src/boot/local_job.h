@@ -126,6 +126,7 @@ class LocalJob final : public LaunchedJob {
     return memory_.header().nodes > 1 || !other_host().empty();
   }
   void wait_for_all_nodes(const std::function<void()>& idle);
+  void wait_for_ranks(const std::function<void()>& idle); // with an mpiexec, of all nodes
   // Whether rank 0 prints the reports of all machines, as no mpiexec does.
   [[nodiscard]] bool merges_reports() const {
     return client_ && memory_.header().merges_reports != 0;
