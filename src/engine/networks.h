@@ -68,6 +68,7 @@ class Networks {
       idle_with_others(fruitless, longest_us);
   }
   void begin_wait() const { nearest().begin_wait(); }
+  void give_turn() const { nearest().give_turn(); }
   void resume() const { nearest().resume(); }
 
  private:

@@ -301,8 +301,10 @@ class Transport {
   virtual bool idle(unsigned fruitless, unsigned longest_us) = 0;
   // This process will poll, or call idle(), until resume().
   virtual void begin_wait() {}
-  // Whether the peer does so too, on a core of its own: what it may write it will.
+  // Whether the peer does so too: what it may write it will.
   [[nodiscard]] virtual bool waits(Link&) const noexcept { return false; }
+  // Instead of idle(), in a wait that does not sleep: gives the core to those that share it.
+  virtual void give_turn() {}
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;
   // Ends a sleep in idle(), or the one that an idle() has promised.

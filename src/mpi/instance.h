@@ -124,7 +124,10 @@ class Instance {
       if (done()) break;
       if (moved) {
         fruitless = 0;
-      } else if (fruitless++ < polls_before_idle_ || may_copy) {
+      } else if (may_copy) {
+        ++fruitless;
+        engine->networks().give_turn();
+      } else if (fruitless++ < polls_before_idle_) {
         base::relax();
       } else {
         idle(fruitless - polls_before_idle_, longest_us);

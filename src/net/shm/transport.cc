@@ -306,8 +306,7 @@ bool Transport::post(Peer& peer, Kind kind, const MessageBody& body) {
     if (!peer.queue.write(kind, peer.seat, body)) return false;
     ++counters_.sent_by_queue;
   }
-  if (waiter_.wake(*peer.header)) [[unlikely]]
-    ++counters_.wakes;
+  wake(peer);
   return true;
 }
 
@@ -337,7 +336,9 @@ bool Transport::idle(unsigned fruitless, unsigned longest_us) {
     busy_at_idle_.store(busy, std::memory_order_relaxed);
     longest_us = std::min(longest_us, longest_sleep_for_room_us);
   }
-  return waiter_.idle(fruitless, longest_us);
+  const bool in_transfer =
+      unfinished_.load(std::memory_order_relaxed) || streamed_to_.load(std::memory_order_relaxed);
+  return waiter_.idle(fruitless, longest_us, in_transfer);
 }
 
 bool Transport::poll(Sink& sink) noexcept {

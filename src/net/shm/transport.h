@@ -141,8 +141,9 @@ class Transport : public engine::Transport {
   bool idle(unsigned fruitless, unsigned longest_us) override;
   void begin_wait() override { waiter_.set_waiting(true); }
   [[nodiscard]] bool waits(engine::Link& link) const noexcept override {
-    return !waiter_.oversubscribed() && is_looking(static_cast<const Peer&>(link));
+    return is_looking(static_cast<const Peer&>(link));
   }
+  void give_turn() override { waiter_.give_turn(); }
   void resume() override;
   void wake() override { waiter_.rouse(); }
   void sleep_sooner() override { waiter_.sleep_sooner(); }
@@ -203,6 +204,10 @@ class Transport : public engine::Transport {
   void keep_front(Peer& peer);
   std::optional<Mapping> take_kept_front(Rank process);
   bool post(Peer& peer, Kind kind, const MessageBody& body);
+  void wake(Peer& peer) {
+    if (waiter_.wake(*peer.header)) [[unlikely]]
+      ++counters_.wakes;
+  }
   unsigned read_queue(Sink& sink);
   unsigned read_ring(Peer& peer, Sink& sink);
   void handle(Peer& peer, const Line& line, Sink& sink);
@@ -341,6 +346,7 @@ class Transport : public engine::Transport {
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
   std::atomic<bool> unfinished_ = false;
+  std::atomic<bool> streamed_to_ = false;       // more fragments of a put are to come
   std::atomic<std::uint64_t> busy_at_idle_ = 0; // Counters::busy when idle() was called last
 
   std::uint64_t ring_lines_ = 0;

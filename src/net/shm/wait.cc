@@ -41,10 +41,12 @@ Waiter::Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int6
                                  : (oversubscribed() ? 0 : default_spin)),
       has_barrier_(system.enter_barriers()) {}
 
-bool Waiter::idle(unsigned fruitless, unsigned longest_us) {
+bool Waiter::idle(unsigned fruitless, unsigned longest_us, bool in_transfer) {
   if (!waiting()) set_waiting(true);
   const bool has_core = spin_seconds_ > 0 || !oversubscribed();
-  if (has_core ? spin_or_yield(fruitless) : yield_to_others(fruitless)) return false;
+  const unsigned yields =
+      longest_yielding_.load(std::memory_order_relaxed) * (in_transfer ? in_transfers : 1);
+  if (has_core ? spin_or_yield(fruitless) : yield_to_others(fruitless, yields)) return false;
   // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
   if (fruitless % 2 == 0) {
     announce_sleep();
@@ -80,14 +82,16 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
   return true;
 }
 
-bool Waiter::yield_to_others(unsigned fruitless) {
-  if (fruitless >= longest_yielding_.load(std::memory_order_relaxed) ||
-      cost_.is_too_high([this] { return system_.now(); }))
-    return false;
+bool Waiter::yield_to_others(unsigned fruitless, unsigned longest) {
+  if (fruitless >= longest || cost_.is_too_high([this] { return system_.now(); })) return false;
   if (std::atomic_ref(counts_.yields).load(std::memory_order_relaxed) % yields_between_looks == 0)
     leave_crowded_core();
   yield();
   return true;
+}
+
+void Waiter::give_turn() {
+  if (!oversubscribed() || !yield_to_others(0, 1)) base::relax();
 }
 
 // From how the last wait ended.

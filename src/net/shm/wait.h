@@ -93,8 +93,9 @@ class Waiter {
   // wait yields at once, as another process needs the core.
   Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us);
 
-  // See engine::Transport. Any thread.
-  bool idle(unsigned fruitless, unsigned longest_us);
+  // See engine::Transport. Any thread. `in_transfer`: long data are under way.
+  bool idle(unsigned fruitless, unsigned longest_us, bool in_transfer = false);
+  void give_turn();
   void resume();
 
   // See engine::Transport.
@@ -147,7 +148,7 @@ class Waiter {
   // What a wait does before it sleeps, of a process that has a core and of one that shares it.
   // False: it is time to sleep.
   bool spin_or_yield(unsigned fruitless);
-  bool yield_to_others(unsigned fruitless);
+  bool yield_to_others(unsigned fruitless, unsigned longest);
   void learn();
   void leave_crowded_core();
   void yield();
@@ -164,6 +165,9 @@ class Waiter {
   // anybody work: an alltoall of 8 ranks on 2 cores, half of them on another machine, takes 60 us
   // with 8 yields, and 60 or 350 with 40.
   static constexpr unsigned many_polls = 40, few_polls = 8;
+  // So many times as many in a transfer: to sleep and be woken for each fragment takes as long as
+  // to copy it.
+  static constexpr unsigned in_transfers = 10;
   std::atomic<unsigned> longest_yielding_ = many_polls;
   std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
   std::atomic<unsigned> yields_ = 0;      // in the present wait

@@ -117,7 +117,8 @@ inline void take_put(Endpoint& self, const Steps& steps) {
 // How rank 1, which moves the data, may be hindered.
 enum class Hindrance { none, forbidden, wrong_pids };
 
-// A core for each rank, as who shares one with the process that it waits for is not streamed to.
+// A core for each rank, as a process that shares one with the process that it waits for is not
+// streamed to, unless all do.
 class Cores {
  public:
   Cores() { sched_getaffinity(0, sizeof all_, &all_); }
@@ -137,14 +138,14 @@ class Cores {
   cpu_set_t all_;
 };
 
-// Rank 0 owns memory, rank 1 puts and gets.
+// Rank 0 owns memory, rank 1 puts and gets; on one core or on two.
 inline void run_pair(const base::Settings& settings, Hindrance hindrance,
                      const std::function<void(Endpoint&)>& owner,
-                     const std::function<void(Endpoint&)>& mover) {
+                     const std::function<void(Endpoint&)>& mover, unsigned count = 2) {
   const Cores cores;
-  Job job(2, 2);
+  Job job(2, count);
   run_processes(job, [&](Rank rank) {
-    cores.take(rank);
+    cores.take(rank % count);
     if (rank == 1 && hindrance == Hindrance::forbidden) forbid_attach();
     WrongPids seen(job, rank, rank == 1 && hindrance == Hindrance::wrong_pids);
     Endpoint self(seen, settings);

@@ -98,6 +98,69 @@ TEST(Copies, InAnExchangeOfTwoThatWaitBothStream) {
       [&](Endpoint& self) { exchange(self, 1); });
 }
 
+// The other has its turn when this one yields. Another program may take both their core for longer
+// than the patience of one stream, but not of all.
+TEST(Copies, OfTwoThatWaitOnOneCoreOneStreams) {
+  constexpr std::size_t bytes = 2 << 20; // more than all chunks hold
+  constexpr unsigned most_rounds = 100;
+  run_pair(
+      {}, Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> memory(bytes);
+        unsigned last = 0;
+        self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t) {
+          EXPECT_EQ(first_wrong(memory.data(), bytes, notification), bytes);
+          last = notification;
+        };
+        send_note(self, 1, memory.data(), bytes);
+        self.wait([&] { return !self.inbox.empty(); });
+        EXPECT_EQ(std::to_string(last), self.receive());
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(bytes);
+        unsigned round = 0;
+        bool whole = false;
+        while (!whole && ++round < most_rounds) {
+          fill_pattern(data.data(), bytes, round);
+          const std::uint64_t before = self.counter("bytes_streamed");
+          self.transport().begin_wait();
+          const Posted posted =
+              self.transport().put_notified(self.link(0), data.data(), memory, bytes, round, round);
+          EXPECT_TRUE(self.finished(posted, round));
+          whole = self.counter("bytes_streamed") - before == bytes;
+        }
+        EXPECT_TRUE(whole);
+        self.send_text(0, std::to_string(round));
+      },
+      1);
+}
+
+TEST(Copies, ASenderThatSleepsForRoomIsWokenWhenThereIsSome) {
+  run_pair(
+      with(base::CopyPath::pipeline), Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> memory(most);
+        send_note(self, 1, memory.data(), most);
+        const std::uint64_t before = self.counter("wakes");
+        while (self.inbox.empty()) {
+          self.transport().poll(self);
+          usleep(5000); // in which the other goes to sleep
+        }
+        EXPECT_GT(self.counter("wakes"), before);
+        EXPECT_EQ(self.receive(), "put");
+        EXPECT_EQ(first_wrong(memory.data(), most, 1), most);
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(most);
+        fill_pattern(data.data(), most, 1);
+        EXPECT_TRUE(
+            self.finished(self.transport().put(self.link(0), data.data(), memory, most, 5), 5));
+        self.send_text(0, "put");
+      });
+}
+
 // A target that seems to wait, but takes nothing out: streams to it are cut, which is slow, so they
 // are tried seldom.
 TEST(Copies, StreamsThatAreCutAreTriedSeldom) {

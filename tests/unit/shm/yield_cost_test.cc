@@ -33,6 +33,25 @@ class Yields : public testing::Test {
   int measured = 0;
 };
 
+// Waits that yield before they sleep, of a process that shares its core.
+unsigned yields_before_sleep(bool in_transfer) {
+  class System final : public FakeSystem {
+  } system;
+  SegmentHeader own;
+  Waiter waiter(system, own, {1, 2, [] { return -1.0; }}, -1);
+  unsigned fruitless = 0;
+  while (!waiter.idle(++fruitless, 1000, in_transfer) && fruitless < 10'000)
+    continue;
+  return static_cast<unsigned>(waiter.counts().yields);
+}
+
+TEST_F(Yields, AreMoreBeforeASleepInATransfer) {
+  const unsigned otherwise = yields_before_sleep(false);
+  EXPECT_GT(otherwise, 0u);
+  EXPECT_LT(otherwise, 1000u);
+  EXPECT_GE(yields_before_sleep(true), 4 * otherwise);
+}
+
 TEST_F(Yields, ThatAreShortGoOnAndFewAreMeasured) {
   YieldCost cost({});
   yield(cost, 100'000, 2 * us);

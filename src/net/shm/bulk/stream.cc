@@ -12,14 +12,15 @@
 // (cross-memory attach, one core, at any time), or it is streamed: the process that has the data
 // writes fragments into chunks, from where the other's poll() copies them to their place (two
 // cores, but both must be in the library). `automatic` streams to a target that does nothing but
-// poll, which is faster; for one that computes the kernel copies.
+// poll, which is faster; for one that computes the kernel copies. Where processes share cores, one
+// that polls may have to wait for its turn, and a stream goes on when it had it.
 namespace macadam::net::shm {
 namespace {
 
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core. One that streams to us at the same time is often away for 20 to 40 us. Where processes
-// share cores, it may wait for ours.
-constexpr double patience = 80e-6, patience_on_shared_cores = 20e-6;
+// share cores, it may wait for ours: 200 us, if we wait too and give it to others.
+constexpr double patience = 80e-6, patience_that_yields = 200e-6, patience_that_does_not = 20e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
@@ -104,13 +105,14 @@ Transport::Copied Transport::copy_mapped(Peer& peer, Direction direction, void* 
 
 bool Transport::should_stream(const Peer& peer) const {
   if (!peer.cross_copy || settings_.shm_copy == base::CopyPath::pipeline) return true;
-  if (settings_.shm_copy == base::CopyPath::cma || waiter_.oversubscribed()) return false;
+  if (settings_.shm_copy == base::CopyPath::cma) return false;
   return is_looking(peer);
 }
 
-// Whether the peer waits and polls meanwhile, on a core of its own.
+// Whether the peer waits and polls meanwhile: on a core of its own, unless nobody has one.
 bool Transport::is_looking(const Peer& peer) const {
   const std::uint32_t waiting = peer.header->waiting.load(std::memory_order_relaxed);
+  if (waiter_.oversubscribed()) return waiting != 0;
   return waiting != 0 && peer.header->asleep.load(std::memory_order_relaxed) == 0 &&
          waiting - 1 != system_.core();
 }
@@ -309,8 +311,10 @@ bool Transport::makes_room(Stream& stream) {
   system_.relax();
   const double time = system_.now();
   if (stream.full_since == 0) stream.full_since = time;
-  return time - stream.full_since <=
-         (waiter_.oversubscribed() ? patience_on_shared_cores : patience);
+  double longest = patience;
+  if (waiter_.oversubscribed())
+    longest = waiter_.waiting() ? patience_that_yields : patience_that_does_not;
+  return time - stream.full_since <= longest;
 }
 
 // True if nothing is left to move.
