@@ -3,6 +3,7 @@
 
 #include "base/relax.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -10,9 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdio>
 #include <ctime>
 
 namespace macadam::net::shm {
@@ -92,6 +95,17 @@ class Linux final : public System {
         clock_gettime(clock, &time) != 0)
       return -1;
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  // The fourth word of loadavg: RUNNING/ALL threads.
+  [[nodiscard]] bool is_crowded() noexcept override {
+    const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    std::array<char, 96> text{};
+    const ssize_t read_bytes = read(file, text.data(), text.size() - 1);
+    close(file);
+    long running = 0;
+    return read_bytes > 0 && std::sscanf(text.data(), "%*s %*s %*s %ld/", &running) == 1 &&
+           running > sysconf(_SC_NPROCESSORS_ONLN);
   }
 };
 

@@ -49,6 +49,8 @@ class System {
   [[nodiscard]] virtual bool has_ended(pid_t process) noexcept = 0;
   // Seconds for which processors have run a process, all its threads; negative if nobody knows.
   [[nodiscard]] virtual double processor_time(pid_t process) noexcept = 0;
+  // Whether more threads want to run on this machine than it has cores. Takes some microseconds.
+  [[nodiscard]] virtual bool is_crowded() noexcept = 0;
 
  protected:
   ~System() = default;

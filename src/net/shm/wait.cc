@@ -14,8 +14,12 @@ constexpr unsigned blind_polls = 32;
 // Where every process has a core: how long to spin by default, and how long to yield after that.
 constexpr double default_spin = 20e-6;
 constexpr double yield_time = 1e-3;
-// How long to spin while yields cost too much: about as long as a sleep and a wake-up take.
-constexpr double spin_without_yields = 50e-6;
+// About what a sleep and a wake-up take: so long a wait stays awake while yields cost too much, or
+// more threads want to run than there are cores. One that yields alone on its core keeps them from
+// it, as two that share another core look settled there to the scheduler.
+constexpr double sleep_time = 50e-6;
+// Between two looks whether they are more.
+constexpr double time_between_looks = 1e-3;
 // A wait that a yield or two ended: the one it waited for shares this core, whatever the count of
 // cores says. The next wait yields after this part of the time.
 constexpr unsigned few_yields = 2;
@@ -69,7 +73,7 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
     if (!yields) leave_crowded_core(); // where a wake-up may have put it
   }
   const double waited = time - began_.load(std::memory_order_relaxed);
-  double spin = spin_without_yields;
+  double spin = sleep_time;
   if (yields)
     spin =
         yields_help_.load(std::memory_order_relaxed) ? spin_seconds_ / shorter_spin : spin_seconds_;
@@ -78,6 +82,7 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
     return true;
   }
   if (!yields || waited >= spin + yield_time) return false;
+  if (waited >= sleep_time && is_crowded(time)) return false;
   yield();
   return true;
 }
@@ -88,6 +93,15 @@ bool Waiter::yield_to_others(unsigned fruitless, unsigned longest) {
     leave_crowded_core();
   yield();
   return true;
+}
+
+// Whether more threads want to run than there are cores, or did not long ago.
+bool Waiter::is_crowded(double now) {
+  if (now - looked_.load(std::memory_order_relaxed) > time_between_looks) {
+    looked_.store(now, std::memory_order_relaxed);
+    crowded_.store(system_.is_crowded(), std::memory_order_relaxed);
+  }
+  return crowded_.load(std::memory_order_relaxed);
 }
 
 void Waiter::give_turn() {

@@ -76,7 +76,8 @@ class YieldCost {
   std::atomic<double> used_at_asked_ = 0; // what the job had used then
 };
 
-// How a process waits: spins, then yields, then sleeps on the doorbell in its segment.
+// How a process waits: spins, then yields, then sleeps on the doorbell in its segment. A long wait
+// that keeps others from a core sleeps sooner.
 //
 // Two that wait for each other on one core stay there, since each gives it to the other before the
 // scheduler has a reason to part them, and so do three beside one that has a core alone; so those
@@ -150,6 +151,7 @@ class Waiter {
   bool spin_or_yield(unsigned fruitless);
   bool yield_to_others(unsigned fruitless, unsigned longest);
   void learn();
+  [[nodiscard]] bool is_crowded(double now);
   void leave_crowded_core();
   void yield();
   void announce_sleep();
@@ -172,6 +174,8 @@ class Waiter {
   std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
   std::atomic<unsigned> yields_ = 0;      // in the present wait
   std::atomic<bool> yields_help_ = false; // see learn()
+  std::atomic<double> looked_ = 0;        // when is_crowded() last asked the system ...
+  std::atomic<bool> crowded_ = false;     // ... and its answer
   std::atomic<double> left_ = 0;          // when this process last left a core, or thought of it
   // Those met, as many as there is room for.
   struct Neighbour {

@@ -25,6 +25,7 @@ class FakeSystem : public System {
   }
   [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
   [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
+  [[nodiscard]] bool is_crowded() noexcept override { return false; }
 
  protected:
   ~FakeSystem() = default;

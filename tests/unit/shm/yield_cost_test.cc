@@ -117,6 +117,39 @@ TEST_F(Yields, GoOnWhereNobodyKnowsWhatTheJobUses) {
   EXPECT_FALSE(too_high(cost));
 }
 
+// Seconds before a wait in vain sleeps, of a process that has a core.
+double awake(bool crowded, double time_before) {
+  class Machine final : public FakeSystem {
+   public:
+    bool crowded = false;
+    int looks = 0;
+    [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
+    void yield() noexcept override { time += 0.5 * us; }
+    [[nodiscard]] bool is_crowded() noexcept override {
+      ++looks;
+      return crowded;
+    }
+  } machine;
+  SegmentHeader own;
+  Waiter waiter(machine, own, {}, 20);
+  // A wait that ends early does not ask.
+  for (unsigned fruitless = 1; machine.time < 1 + time_before; ++fruitless)
+    EXPECT_FALSE(waiter.idle(fruitless, 1000));
+  EXPECT_EQ(machine.looks, 0);
+  machine.crowded = crowded;
+  const double began = machine.time;
+  for (unsigned fruitless = 1; !waiter.idle(fruitless, 1000); ++fruitless)
+    continue;
+  EXPECT_GT(machine.looks, 0);
+  EXPECT_LE(machine.looks, 3);
+  return machine.time - began;
+}
+
+TEST(LongWait, SleepsSoonerWhereOthersWantTheCore) {
+  EXPECT_GT(awake(false, 40 * us), 500 * us);
+  EXPECT_LT(awake(true, 40 * us), 200 * us);
+}
+
 // A machine with one core that another program computes on: each yield takes a slice.
 class CrowdedMachine final : public FakeSystem {
  public:
