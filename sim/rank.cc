@@ -441,6 +441,11 @@ engine::Rank Rank::meet(int job) {
 }
 
 void Rank::barrier(const std::function<void()>& idle) {
+  wait_for_all(idle);
+  wait_for_all({}); // until none is in `idle` any more
+}
+
+void Rank::wait_for_all(const std::function<void()>& idle) {
   Launcher& launcher = environment_.launcher;
   const std::uint32_t round = launcher.barrier_round;
   launcher.in_barrier.push_back(this);

@@ -168,6 +168,7 @@ class Rank final : mpi::Runtime {
   std::optional<std::span<const std::byte>> fetch(Launcher& launcher, int rank,
                                                   bool is_far = false);
   void barrier(const std::function<void()>& idle);
+  void wait_for_all(const std::function<void()>& idle);
 
   const Environment& environment_;
   int number_;

@@ -103,6 +103,7 @@ struct Limits {
   // Puts and gets take the processor of the process that posts them; permits are revoked at once.
   bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
+  bool shares_cores = false;      // there are more processes than cores
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.
@@ -303,7 +304,8 @@ class Transport {
   virtual void begin_wait() {}
   // Whether the peer does so too: what it may write it will.
   [[nodiscard]] virtual bool waits(Link&) const noexcept { return false; }
-  // Instead of idle(), in a wait that does not sleep: gives the core to those that share it.
+  // Instead of idle(), in a wait that does not sleep: gives the core to those that share it, for a
+  // turn, or until the wait has lasted for some time. Where Limits::shares_cores.
   virtual void give_turn() {}
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;

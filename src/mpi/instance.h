@@ -124,10 +124,10 @@ class Instance {
       if (done()) break;
       if (moved) {
         fruitless = 0;
-      } else if (may_copy) {
+      } else if (may_copy && shares_cores_ && fruitless > 0) {
         ++fruitless;
-        engine->networks().give_turn();
-      } else if (fruitless++ < polls_before_idle_) {
+        give_turn();
+      } else if (fruitless++ < polls_before_idle_ || may_copy) {
         base::relax();
       } else {
         idle(fruitless - polls_before_idle_, longest_us);
@@ -177,12 +177,14 @@ class Instance {
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
   void idle(unsigned fruitless, unsigned longest_us);
+  void give_turn();
   [[gnu::cold]] void write_hang_report();
   [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
 
   Process& process_;
   Observers observers_;
-  unsigned polls_before_idle_ = 0; // of the nearest network
+  unsigned polls_before_idle_ = 0; // of the nearest network, as the next
+  bool shares_cores_ = false;
   static constexpr unsigned looks_before_idle = 16;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD

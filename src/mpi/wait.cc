@@ -4,6 +4,7 @@
 #include "mpi/report.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 namespace macadam::mpi {
@@ -17,6 +18,13 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
     idle_among_threads(fruitless, longest_us);
   else
     engine->networks().idle(fruitless, longest_us);
+}
+
+// While other threads have the lock, if they want it.
+void Instance::give_turn() {
+  std::optional<LetGo> let_go;
+  if (process_.thread_multiple) let_go.emplace(process_);
+  engine->networks().give_turn();
 }
 
 void Instance::write_hang_report() {

@@ -52,7 +52,7 @@ bool is_sound(const Extent& front, const SegmentHeader& header) {
                                                      (1 + header.chunk_bytes / line_bytes));
 }
 
-engine::Limits make_limits(const base::Settings& settings) {
+engine::Limits make_limits(const base::Settings& settings, const boot::Job& job) {
   const std::size_t eager = std::min(static_cast<std::size_t>(settings.shm_eager), longest_eager);
   const auto hybrid = static_cast<std::size_t>(settings.shm_hybrid);
   return {.name = "shm",
@@ -69,7 +69,8 @@ engine::Limits make_limits(const base::Settings& settings) {
           .maps = true,
           .local_blocks = most_blocks,
           .target_blocks = most_blocks,
-          .copies = true};
+          .copies = true,
+          .shares_cores = job.oversubscribed()};
 }
 
 // A message that is being delivered. Its lines are given back also if it is damaged.
@@ -112,7 +113,8 @@ SharedCores shared_cores(const boot::Job& job, System& system) {
 Transport::Transport(const boot::Processes& processes, const base::Settings& settings,
                      System& system)
     : processes_(processes), settings_(settings), system_(system), rank_(processes.own()),
-      limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
+      limits_(make_limits(settings, processes.job())),
+      queue_lines_(buffer_lines(settings.shm_queue)),
       chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
       segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
       probe_word_(random_word()), waiter_(system, segment_.front().header(),
@@ -336,9 +338,10 @@ bool Transport::idle(unsigned fruitless, unsigned longest_us) {
     busy_at_idle_.store(busy, std::memory_order_relaxed);
     longest_us = std::min(longest_us, longest_sleep_for_room_us);
   }
-  const bool in_transfer =
-      unfinished_.load(std::memory_order_relaxed) || streamed_to_.load(std::memory_order_relaxed);
-  return waiter_.idle(fruitless, longest_us, in_transfer);
+  const bool sleeps =
+      waiter_.idle(fruitless, longest_us, in_transfer_.load(std::memory_order_relaxed));
+  if (sleeps) in_transfer_.store(false, std::memory_order_relaxed);
+  return sleeps;
 }
 
 bool Transport::poll(Sink& sink) noexcept {

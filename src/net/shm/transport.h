@@ -139,7 +139,7 @@ class Transport : public engine::Transport {
   bool poll(Sink& sink) noexcept override;
   void abandon(Sink& sink) noexcept override;
   bool idle(unsigned fruitless, unsigned longest_us) override;
-  void begin_wait() override { waiter_.set_waiting(true); }
+  void begin_wait() override { waiter_.begin_wait(); }
   [[nodiscard]] bool waits(engine::Link& link) const noexcept override {
     return is_looking(static_cast<const Peer&>(link));
   }
@@ -346,7 +346,7 @@ class Transport : public engine::Transport {
 
   // Something found no room or is not finished: poll() takes it up. Atomic, as idle() looks at it.
   std::atomic<bool> unfinished_ = false;
-  std::atomic<bool> streamed_to_ = false;       // more fragments of a put are to come
+  std::atomic<bool> in_transfer_ = false;       // fragments of a put went by since the last sleep
   std::atomic<std::uint64_t> busy_at_idle_ = 0; // Counters::busy when idle() was called last
 
   std::uint64_t ring_lines_ = 0;

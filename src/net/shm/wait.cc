@@ -29,6 +29,9 @@ constexpr double time_between_moves = 10e-3;
 // What had_all_cores() looks back on at most, and the part of the cores' time that counts as all.
 constexpr double longest_asked = 100e-3;
 constexpr double all_but_little = 0.95;
+// Where they share cores, how much longer a wait yields in a transfer, since to sleep and be woken
+// for each fragment takes as long as to copy it; and how long it leaves to others what it may copy.
+constexpr double transfer_time = 200e-6;
 // Where they share cores, between two looks whether this one has more than its share.
 constexpr unsigned yields_between_looks = 128;
 constexpr unsigned longest_sleep_without_barrier_us = 1000;
@@ -47,10 +50,7 @@ Waiter::Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int6
 
 bool Waiter::idle(unsigned fruitless, unsigned longest_us, bool in_transfer) {
   if (!waiting()) set_waiting(true);
-  const bool has_core = spin_seconds_ > 0 || !oversubscribed();
-  const unsigned yields =
-      longest_yielding_.load(std::memory_order_relaxed) * (in_transfer ? in_transfers : 1);
-  if (has_core ? spin_or_yield(fruitless) : yield_to_others(fruitless, yields)) return false;
+  if (has_core() ? spin_or_yield(fruitless) : yield_to_others(fruitless, in_transfer)) return false;
   // Announce, let the caller poll once more, sleep: `fruitless` counts the polls between.
   if (fruitless % 2 == 0) {
     announce_sleep();
@@ -87,8 +87,13 @@ bool Waiter::spin_or_yield(unsigned fruitless) {
   return true;
 }
 
-bool Waiter::yield_to_others(unsigned fruitless, unsigned longest) {
-  if (fruitless >= longest || cost_.is_too_high([this] { return system_.now(); })) return false;
+bool Waiter::yield_to_others(unsigned fruitless, bool in_transfer) {
+  const bool enough = fruitless >= longest_yielding_.load(std::memory_order_relaxed);
+  if (!enough)
+    began_.store(0, std::memory_order_relaxed);
+  else if (!in_transfer || !is_within(began_, transfer_time))
+    return false;
+  if (cost_.is_too_high([this] { return system_.now(); })) return false;
   if (std::atomic_ref(counts_.yields).load(std::memory_order_relaxed) % yields_between_looks == 0)
     leave_crowded_core();
   yield();
@@ -104,8 +109,22 @@ bool Waiter::is_crowded(double now) {
   return crowded_.load(std::memory_order_relaxed);
 }
 
+// Whether less time has gone by since the first of these calls; `began` is 0 before it.
+bool Waiter::is_within(std::atomic<double>& began, double seconds) {
+  const double time = system_.now();
+  if (began.load(std::memory_order_relaxed) == 0) began.store(time, std::memory_order_relaxed);
+  return time - began.load(std::memory_order_relaxed) <= seconds;
+}
+
+void Waiter::begin_wait() {
+  set_waiting(true);
+  turns_began_.store(0, std::memory_order_relaxed);
+}
+
+// Yields for some time only, as each yield may take a slice.
 void Waiter::give_turn() {
-  if (!oversubscribed() || !yield_to_others(0, 1)) base::relax();
+  if (has_core() || !is_within(turns_began_, transfer_time) || !yield_to_others(0, false))
+    base::relax();
 }
 
 // From how the last wait ended.

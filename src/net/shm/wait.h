@@ -94,8 +94,9 @@ class Waiter {
   // wait yields at once, as another process needs the core.
   Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us);
 
-  // See engine::Transport. Any thread. `in_transfer`: long data are under way.
+  // See engine::Transport. Any thread. `in_transfer`: long data were under way just now.
   bool idle(unsigned fruitless, unsigned longest_us, bool in_transfer = false);
+  void begin_wait();
   void give_turn();
   void resume();
 
@@ -149,7 +150,9 @@ class Waiter {
   // What a wait does before it sleeps, of a process that has a core and of one that shares it.
   // False: it is time to sleep.
   bool spin_or_yield(unsigned fruitless);
-  bool yield_to_others(unsigned fruitless, unsigned longest);
+  bool yield_to_others(unsigned fruitless, bool in_transfer);
+  bool is_within(std::atomic<double>& began, double seconds);
+  [[nodiscard]] bool has_core() const { return spin_seconds_ > 0 || !oversubscribed(); }
   void learn();
   [[nodiscard]] bool is_crowded(double now);
   void leave_crowded_core();
@@ -167,12 +170,10 @@ class Waiter {
   // anybody work: an alltoall of 8 ranks on 2 cores, half of them on another machine, takes 60 us
   // with 8 yields, and 60 or 350 with 40.
   static constexpr unsigned many_polls = 40, few_polls = 8;
-  // So many times as many in a transfer: to sleep and be woken for each fragment takes as long as
-  // to copy it.
-  static constexpr unsigned in_transfers = 10;
   std::atomic<unsigned> longest_yielding_ = many_polls;
-  std::atomic<double> began_ = 0;         // when the present wait first looked at the clock
-  std::atomic<unsigned> yields_ = 0;      // in the present wait
+  std::atomic<double> began_ = 0;    // when the present wait first looked at the clock; 0: not yet
+  std::atomic<unsigned> yields_ = 0; // in the present wait
+  std::atomic<double> turns_began_ = 0;   // when give_turn() came first in the present wait
   std::atomic<bool> yields_help_ = false; // see learn()
   std::atomic<double> looked_ = 0;        // when is_crowded() last asked the system ...
   std::atomic<bool> crowded_ = false;     // ... and its answer

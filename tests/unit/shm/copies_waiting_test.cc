@@ -98,10 +98,10 @@ TEST(Copies, InAnExchangeOfTwoThatWaitBothStream) {
       [&](Endpoint& self) { exchange(self, 1); });
 }
 
-// The other has its turn when this one yields. Another program may take both their core for longer
-// than the patience of one stream, but not of all.
+// The other has its turn when this one yields. Another program may take the core for longer than
+// the patience of one stream, but not of all.
 TEST(Copies, OfTwoThatWaitOnOneCoreOneStreams) {
-  constexpr std::size_t bytes = 2 << 20; // more than all chunks hold
+  constexpr std::size_t bytes = most;
   constexpr unsigned most_rounds = 100;
   run_pair(
       {}, Hindrance::none,
@@ -120,25 +120,27 @@ TEST(Copies, OfTwoThatWaitOnOneCoreOneStreams) {
         const RemoteMemory memory = receive_note(self);
         std::vector<std::byte> data(bytes);
         unsigned round = 0;
-        bool whole = false;
-        while (!whole && ++round < most_rounds) {
+        bool went_on = false;
+        while (!went_on && ++round < most_rounds) {
           fill_pattern(data.data(), bytes, round);
           const std::uint64_t before = self.counter("bytes_streamed");
           self.transport().begin_wait();
           const Posted posted =
               self.transport().put_notified(self.link(0), data.data(), memory, bytes, round, round);
           EXPECT_TRUE(self.finished(posted, round));
-          whole = self.counter("bytes_streamed") - before == bytes;
+          went_on = self.counter("bytes_streamed") - before > bytes / 2; // chunks hold much less
         }
-        EXPECT_TRUE(whole);
+        EXPECT_TRUE(went_on);
         self.send_text(0, std::to_string(round));
       },
       1);
 }
 
 TEST(Copies, ASenderThatSleepsForRoomIsWokenWhenThereIsSome) {
+  base::Settings settings = with(base::CopyPath::pipeline);
+  settings.shm_rings = 0; // so that nothing else wakes it
   run_pair(
-      with(base::CopyPath::pipeline), Hindrance::none,
+      settings, Hindrance::none,
       [&](Endpoint& self) {
         std::vector<std::byte> memory(most);
         send_note(self, 1, memory.data(), most);

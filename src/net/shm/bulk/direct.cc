@@ -28,8 +28,7 @@ const char* Transport::why_not_direct(engine::Link& link) noexcept {
 }
 
 void Transport::wake_peer(engine::Link& link) noexcept {
-  if (waiter_.wake(*static_cast<Peer&>(link).header)) [[unlikely]]
-    ++counters_.wakes;
+  wake(static_cast<Peer&>(link));
 }
 
 bool Transport::peer_sleeps(engine::Link& link) noexcept {

@@ -234,6 +234,7 @@ bool Transport::post_copied(Stream& stream, ChunkName name, std::size_t bytes, s
   stream.to += bytes;
   stream.bytes -= bytes;
   counters_.bytes_streamed += bytes;
+  in_transfer_.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -251,8 +252,11 @@ void Transport::on_put_fragment(Peer& peer, const Line& line, Sink& sink) {
   const std::byte* const from = data_of(peer, fragment, before);
   base::copy(reinterpret_cast<std::byte*>(put.address), from, put.fragment.bytes);
   if (put.tail == 0 || put.fragment.left == 0) pass_on(peer, name);
-  streamed_to_.store(fragment.left > 0, std::memory_order_relaxed);
-  if (fragment.left > 0) return wake(peer); // it may wait for room
+  if (fragment.left > 0) {
+    in_transfer_.store(true, std::memory_order_relaxed);
+    if (put.tail == 0) wake(peer); // it may wait for room
+    return;
+  }
   // We may answer at once, and look then whether the peer waits.
   __builtin_prefetch(&peer.header->waiting);
   if (put.notification != 0) sink.on_put(peer.rank, put.notification, put.fragment.all);

@@ -13,7 +13,7 @@
 // writes fragments into chunks, from where the other's poll() copies them to their place (two
 // cores, but both must be in the library). `automatic` streams to a target that does nothing but
 // poll, which is faster; for one that computes the kernel copies. Where processes share cores, one
-// that polls may have to wait for its turn, and a stream goes on when it had it.
+// that polls may have to wait for its turn, and the stream goes on after that.
 namespace macadam::net::shm {
 namespace {
 
@@ -324,7 +324,8 @@ bool Transport::end_stream(Stream& stream) {
     peer.vain_streams = 0;
   } else if (!peer.ended && has_choice(peer)) {
     ++counters_.streams_cut;
-    ++peer.vain_streams;
+    // Where cores are shared, this process may have had other things to do before the peer's turn.
+    if (!waiter_.oversubscribed() || waiter_.waiting()) ++peer.vain_streams;
     cross_copy_more(stream, stream.bytes);
   }
   if (peer.ended) {
