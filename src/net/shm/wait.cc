@@ -123,8 +123,14 @@ void Waiter::begin_wait() {
 
 // Yields for some time only, as each yield may take a slice.
 void Waiter::give_turn() {
-  if (has_core() || !is_within(turns_began_, transfer_time) || !yield_to_others(0, false))
+  if (is_within(turns_began_, transfer_time))
+    pass_core();
+  else
     base::relax();
+}
+
+void Waiter::pass_core() {
+  if (has_core() || !yield_to_others(0, false)) base::relax();
 }
 
 // From how the last wait ended.

@@ -99,6 +99,8 @@ class Waiter {
   void begin_wait();
   void give_turn();
   void resume();
+  // Gives the core to those that share it, unless that costs too much.
+  void pass_core();
 
   // See engine::Transport.
   void sleep_sooner() { longest_yielding_.store(few_polls, std::memory_order_relaxed); }

@@ -19,8 +19,8 @@ namespace {
 
 // Seconds without room after which a target that seems to poll is given up: it may have lost its
 // core. One that streams to us at the same time is often away for 20 to 40 us. Where processes
-// share cores, it may wait for ours: 200 us, if we wait too and give it to others.
-constexpr double patience = 80e-6, patience_that_yields = 200e-6, patience_that_does_not = 20e-6;
+// share cores, it may wait for ours, and gets it.
+constexpr double patience = 80e-6, patience_on_shared_cores = 200e-6;
 // Seconds that a peer gets to begin its wait: one that has just announced its receive, or asked for
 // data, is often on the way there, and a stream may be several times as fast as the kernel.
 constexpr double grace = 0.5e-6;
@@ -308,13 +308,14 @@ bool Transport::advance(Stream& stream) {
 // Whether a target that has left no room is to be waited for.
 bool Transport::makes_room(Stream& stream) {
   if (stream.peer->header->waiting.load(std::memory_order_relaxed) == 0) return false;
-  system_.relax();
+  if (waiter_.oversubscribed() && !waiter_.waiting())
+    waiter_.pass_core(); // a wait does between two polls
+  else
+    system_.relax();
   const double time = system_.now();
   if (stream.full_since == 0) stream.full_since = time;
-  double longest = patience;
-  if (waiter_.oversubscribed())
-    longest = waiter_.waiting() ? patience_that_yields : patience_that_does_not;
-  return time - stream.full_since <= longest;
+  return time - stream.full_since <=
+         (waiter_.oversubscribed() ? patience_on_shared_cores : patience);
 }
 
 // True if nothing is left to move.
