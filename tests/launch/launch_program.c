@@ -8,6 +8,8 @@
 //   abort CODE    rank 1 calls MPI_Abort while the others wait for it
 //   abort-late CODE  rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
 //   no-finalize   rank 1 ends without MPI_Finalize while the others wait for it
+//   ends-unbegun  rank 1 kills itself between its first call and the one that begins MPI, while the
+//                 others wait for it
 //   ends-unmet SECONDS  the last rank kills itself at once; so long after, the others wait for it
 //   wrong-tag     rank 0 waits for tag 5, rank 1 has sent tag 6
 //   test-loop     the same, rank 0 by calling MPI_Test again and again
@@ -166,6 +168,18 @@ static void unequal(const char* how, int other) {
     MPI_Bcast(in, 4, MPI_INT, 2, MPI_COMM_WORLD);
 }
 
+/* A session says which rank this is before MPI begins. */
+static void end_unbegun(void) {
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group world;
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
+  MPI_Group_rank(world, &rank);
+  if (rank == 1) raise(SIGKILL);
+  MPI_Group_free(&world);
+  MPI_Session_finalize(&session);
+}
+
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "";
   const double number = argc > 2 ? atof(argv[2]) : 0;
@@ -173,6 +187,7 @@ int main(int argc, char** argv) {
     sets();
     return 0;
   }
+  if (strcmp(action, "ends-unbegun") == 0) end_unbegun();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -197,6 +212,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "no-finalize") == 0) {
     if (rank == 1) exit(0);
     wait_for(1, 0);
+  } else if (strcmp(action, "ends-unbegun") == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
   } else if (strcmp(action, "ends-unmet") == 0) {
     if (rank == size - 1) raise(SIGKILL);
     usleep((useconds_t)(number * 1e6));

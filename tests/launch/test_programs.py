@@ -112,6 +112,12 @@ class Programs(LaunchTest):
         self.assert_fails(result, 1, f"mpiexec: rank 1 on host {HOST} exited without calling "
                                      "MPI_Finalize; ending the other 2 ranks")
 
+    def test_end_between_the_first_call_and_the_beginning(self):
+        result = self.mpiexec("-n", 3, PROGRAM, "ends-unbegun")
+        self.assertEqual(result.returncode, 137)
+        self.assertRegex(result.stderr, rf"^mpiexec: rank 1 on host {HOST} was killed by signal 9 "
+                                        r"\(Killed\); ending the other (2 )?ranks?\n$")
+
     def test_more_ranks_than_cores(self):
         self.assert_ran(self.mpiexec("-n", 8, PROGRAM, "work", "0.3"), [])
 

@@ -82,6 +82,7 @@ void Supervisor::on_end(RunningJob& job, int rank, int status) {
   // What was called off, or could not be started for a rank that is told.
   if (job.is_abandoned() || (job.number() > 1 && row.start_error != 0)) return;
   const bool in_mpi = state == RankState::running;
+  const bool has_begun = row.published.load() != 0; // at some time
 
   if (row.start_error != 0) {
     fail(job, rank, describe_start_failure(job.program_of(rank), row), 127, true);
@@ -91,7 +92,7 @@ void Supervisor::on_end(RunningJob& job, int rank, int status) {
     fail(job, rank,
          "was killed by signal " + std::to_string(number) + " (" +
              (description ? description : "unknown") + ")" + hint_for_memory(number),
-         128 + number, state != RankState::finalized);
+         128 + number, state != RankState::finalized || !has_begun); // the others may wait for it
   } else if (WEXITSTATUS(status) != 0) {
     fail(job, rank,
          "exited with status " + std::to_string(WEXITSTATUS(status)) +
