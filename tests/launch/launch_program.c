@@ -68,14 +68,21 @@ static void show_set(MPI_Session session, const char* name, int number) {
   MPI_Group_free(&group);
 }
 
-static void sets(void) {
-  MPI_Session session;
-  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+/* Which rank this process is; it takes no MPI_Init, and no network. */
+static int number_in(MPI_Session session) {
   MPI_Group world;
-  int number, count;
+  int number;
   MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
   MPI_Group_rank(world, &number);
   MPI_Group_free(&world);
+  return number;
+}
+
+static void sets(void) {
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  const int number = number_in(session);
+  int count;
   MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count);
   for (int n = 0; n < count; ++n) {
     char name[MPI_MAX_PSET_NAME_LEN];
@@ -168,15 +175,10 @@ static void unequal(const char* how, int other) {
     MPI_Bcast(in, 4, MPI_INT, 2, MPI_COMM_WORLD);
 }
 
-/* A session says which rank this is before MPI begins. */
 static void end_unbegun(void) {
   MPI_Session session;
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-  MPI_Group world;
-  MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
-  MPI_Group_rank(world, &rank);
-  if (rank == 1) raise(SIGKILL);
-  MPI_Group_free(&world);
+  if (number_in(session) == 1) raise(SIGKILL);
   MPI_Session_finalize(&session);
 }
 

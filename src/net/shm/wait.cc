@@ -91,8 +91,12 @@ bool Waiter::yield_to_others(unsigned fruitless, bool in_transfer) {
   const bool enough = fruitless >= longest_yielding_.load(std::memory_order_relaxed);
   if (!enough)
     began_.store(0, std::memory_order_relaxed);
-  else if (!in_transfer || !is_within(began_, transfer_time))
+  else if (!in_transfer || !is_within(transfer_time))
     return false;
+  return yield_unless_costly();
+}
+
+bool Waiter::yield_unless_costly() {
   if (cost_.is_too_high([this] { return system_.now(); })) return false;
   if (std::atomic_ref(counts_.yields).load(std::memory_order_relaxed) % yields_between_looks == 0)
     leave_crowded_core();
@@ -109,28 +113,28 @@ bool Waiter::is_crowded(double now) {
   return crowded_.load(std::memory_order_relaxed);
 }
 
-// Whether less time has gone by since the first of these calls; `began` is 0 before it.
-bool Waiter::is_within(std::atomic<double>& began, double seconds) {
+// Whether no more time has gone by since the present wait first looked at the clock.
+bool Waiter::is_within(double seconds) {
   const double time = system_.now();
-  if (began.load(std::memory_order_relaxed) == 0) began.store(time, std::memory_order_relaxed);
-  return time - began.load(std::memory_order_relaxed) <= seconds;
+  if (began_.load(std::memory_order_relaxed) == 0) began_.store(time, std::memory_order_relaxed);
+  return time - began_.load(std::memory_order_relaxed) <= seconds;
 }
 
 void Waiter::begin_wait() {
   set_waiting(true);
-  turns_began_.store(0, std::memory_order_relaxed);
+  if (!has_core()) began_.store(0, std::memory_order_relaxed);
 }
 
 // Yields for some time only, as each yield may take a slice.
 void Waiter::give_turn() {
-  if (is_within(turns_began_, transfer_time))
+  if (is_within(transfer_time))
     pass_core();
   else
     base::relax();
 }
 
 void Waiter::pass_core() {
-  if (has_core() || !yield_to_others(0, false)) base::relax();
+  if (has_core() || !yield_unless_costly()) base::relax();
 }
 
 // From how the last wait ended.

@@ -153,7 +153,8 @@ class Waiter {
   // False: it is time to sleep.
   bool spin_or_yield(unsigned fruitless);
   bool yield_to_others(unsigned fruitless, bool in_transfer);
-  bool is_within(std::atomic<double>& began, double seconds);
+  bool yield_unless_costly();
+  bool is_within(double seconds);
   [[nodiscard]] bool has_core() const { return spin_seconds_ > 0 || !oversubscribed(); }
   void learn();
   [[nodiscard]] bool is_crowded(double now);
@@ -175,7 +176,6 @@ class Waiter {
   std::atomic<unsigned> longest_yielding_ = many_polls;
   std::atomic<double> began_ = 0;    // when the present wait first looked at the clock; 0: not yet
   std::atomic<unsigned> yields_ = 0; // in the present wait
-  std::atomic<double> turns_began_ = 0;   // when give_turn() came first in the present wait
   std::atomic<bool> yields_help_ = false; // see learn()
   std::atomic<double> looked_ = 0;        // when is_crowded() last asked the system ...
   std::atomic<bool> crowded_ = false;     // ... and its answer
