@@ -2,10 +2,10 @@
 #include "boot/memory_server.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "boot/control.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -37,11 +37,7 @@ MemoryServer::MemoryServer(const JobMemory& memory, std::uint32_t others)
   if (socket_ < 0 || memory_ < 0)
     base::fail(MPI_ERR_OTHER, "a socket for the other ranks of this machine cannot be made: {}",
                std::strerror(errno));
-  sigset_t all, before; // signals are the program's
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, others] { serve(others); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = base::start_thread("macadam-memory", [this, others] { serve(others); });
 }
 
 MemoryServer::~MemoryServer() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mem/userfault.h"
 
+#include "base/thread.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -155,15 +156,11 @@ bool Userfault::start_reader() {
   if (events_ == -1) return false;
   stop_ = eventfd(0, EFD_CLOEXEC);
   if (stop_ == -1) return false;
-  sigset_t all, before; // signals are for the program's threads
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    reader_ = std::thread([this] { read_events(); });
+    reader_ = base::start_thread("macadam-faults", [this] { read_events(); });
   } catch (const std::system_error&) {
     close(stop_);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return reader_.joinable();
 }
 

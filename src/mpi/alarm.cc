@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/alarm.h"
 
+#include "base/thread.h"
+
 #include <chrono>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -25,16 +26,8 @@ bool Alarm::set(double seconds) noexcept try {
   }
   changed_.notify_one();
   if (thread_.joinable()) return true;
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread_.joinable();
+  thread_ = base::start_thread("macadam-alarm", [this] { run(); });
+  return true;
 } catch (const std::system_error&) {
   return false;
 }

@@ -2,6 +2,7 @@
 #include "boot/hang/time_limit.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "boot/hang/stacks.h"
 #include "boot/launcher.h"
 #include "boot/launcher_client.h"
@@ -10,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <unistd.h>
@@ -47,11 +47,7 @@ double seconds_of(const JobMemory& memory) {
 TimeLimit::TimeLimit(const JobMemory& memory, LauncherClient& launcher, Clock::time_point start)
     : memory_(memory), launcher_(launcher),
       limit_(start + std::chrono::milliseconds(memory.header().timeout_ms)) {
-  sigset_t all, before; // signals are the program's
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = base::start_thread("macadam-limit", [this] { watch(); });
 }
 
 TimeLimit::~TimeLimit() {

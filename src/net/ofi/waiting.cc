@@ -2,13 +2,12 @@
 #include "net/ofi/waiting.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <ctime>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -37,21 +36,14 @@ void Waiting::start() {
                "libfabric: nothing tells of arrivals: {}; raise the limit of open "
                "files (ulimit -n)",
                std::generic_category().message(errno));
-  sigset_t all, before;
-  sigfillset(&all);
-  // The program's handlers run on its own threads.
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = base::start_thread("macadam-ofi", [this] { run(); });
   } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     base::fail(MPI_ERR_OTHER,
                "libfabric: no thread that serves this process's memory: {}; raise the limit of "
                "processes (ulimit -u)",
                error.code().message());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "macadam-ofi");
 }
 
 void Waiting::stop() {

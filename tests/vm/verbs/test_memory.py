@@ -68,11 +68,10 @@ class Kernel(unittest.TestCase):
     def test_the_kernel_says_what_the_model_says(self):
         found = memory.measure(BUILD, (2,), ("ring", "shared"))
         rows = {(row["receive"], row["stage"]): row for row in found["rows"]}
-        after, burst = rows.pop(("shared", "after")), rows["shared", "burst"]
+        after = rows.pop(("shared", "after"))
         for key, row in rows.items():
             self.assertLess(abs(row["percent"]), 2, (key, row))
-        # An arena may be in use still.
-        self.assertLess(after["held"], burst["held"] - (2 << 20), (burst, after))
+        # Of some 6 MiB that the burst took (fewer where the sender is slow), an arena may be in use still.
         self.assertLess(after["held"], 1.02 * after["expected"] + (2 << 20), after)
 
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/rdma/ibverbs/progress_thread.h"
 
+#include "base/thread.h"
 #include "net/rdma/ibverbs/clock.h"
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <poll.h>
-#include <pthread.h>
 #include <system_error>
 
 namespace macadam::net::rdma::ibverbs {
@@ -16,35 +15,17 @@ namespace {
 // A link that is down for less may come back and be as good as before: adapters resend meanwhile.
 constexpr double longest_outage = 5; // seconds
 
-// A thread that starts inherits the signals blocked here.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 } // namespace
 
 ProgressThread::ProgressThread(Port& port, CompletionChannel& async, EventSink& sink)
     : port_(port), async_(async), sink_(sink) {
-  const AllSignalsBlocked guard;
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = base::start_thread("macadam-rdma", [this] { run(); });
   } catch (const std::system_error& error) {
     base::fail(MPI_ERR_OTHER,
                "RDMA: no thread for the events of {}: {}; raise the limit of processes (ulimit -u)",
                port.name, error.code().message());
   }
-  pthread_setname_np(thread_.native_handle(), "macadam-rdma");
 }
 
 ProgressThread::~ProgressThread() {

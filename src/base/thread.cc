@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/thread.h"
+
+#include <csignal>
+#include <cstddef>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <utility>
+
+namespace macadam::base {
+namespace {
+
+// A thread that starts meanwhile inherits it.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// One stack in some hundred has its top so little above a multiple of 2 MiB that use crosses it,
+// and the kernel backs what lies below with a huge page where it gives them unasked.
+void use_small_pages(pthread_t thread) {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(thread, &attributes) != 0) return;
+  void* stack = nullptr;
+  std::size_t bytes = 0;
+  // Refused by a kernel that knows no huge pages: there are none then.
+  if (pthread_attr_getstack(&attributes, &stack, &bytes) == 0)
+    madvise(stack, bytes, MADV_NOHUGEPAGE);
+  pthread_attr_destroy(&attributes);
+}
+
+} // namespace
+
+std::thread start_thread(const char* name, std::function<void()> work) {
+  const AllSignalsBlocked guard;
+  std::thread thread(std::move(work));
+  pthread_setname_np(thread.native_handle(), name);
+  use_small_pages(thread.native_handle());
+  return thread;
+}
+
+} // namespace macadam::base

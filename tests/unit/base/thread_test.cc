@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/thread.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <future>
+#include <pthread.h>
+#include <string>
+
+namespace macadam::base {
+namespace {
+
+// The kernel's flags of the mapping that holds `address`.
+std::string flags_of(std::uintptr_t address) {
+  std::ifstream file("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t dash = line.find('-');
+    if (line.find_first_not_of("0123456789abcdef") == dash && dash != line.npos)
+      inside = std::stoull(line, nullptr, 16) <= address &&
+               address < std::stoull(line.substr(dash + 1), nullptr, 16);
+    if (inside && line.starts_with("VmFlags:")) return line + ' ';
+  }
+  return "";
+}
+
+TEST(Thread, HasItsNameNoSignalsAndAStackOfSmallPages) {
+  std::promise<void> started;
+  std::string name(16, '\0'), flags;
+  sigset_t blocked;
+  std::thread thread = start_thread("macadam-test", [&] {
+    started.get_future().wait();
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    flags = flags_of(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+  });
+  started.set_value();
+  thread.join();
+  EXPECT_STREQ(name.c_str(), "macadam-test");
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&blocked, SIGALRM), 1);
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGALRM), 0);
+  if (std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good()) {
+    EXPECT_NE(flags.find(" nh "), flags.npos) << flags;
+  }
+}
+
+} // namespace
+} // namespace macadam::base
