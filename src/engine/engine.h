@@ -173,6 +173,8 @@ class Engine final : public Sink {
   // times, it copies, but lets the peers know before that it waits, as two copy faster together.
   [[nodiscard]] bool may_copy() noexcept { return copies_ && find_copies(); }
   bool copy_in_wait(unsigned fruitless) noexcept;
+  // Whether somebody waits for a word that another process writes (WordWait).
+  [[nodiscard]] bool waits_for_word() const noexcept { return !word_waits_.empty(); }
   // Begins a wait, which `wait.call` ends. False: it is over, not `ok`, as this process
   // communicates no more.
   [[nodiscard]] bool wait_for(WordWait& wait) noexcept;

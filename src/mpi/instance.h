@@ -127,10 +127,10 @@ class Instance {
       } else if (may_copy && shares_cores_ && fruitless > 0) {
         ++fruitless;
         give_turn();
-      } else if (fruitless++ < polls_before_idle_ || may_copy) {
+      } else if (const unsigned polls = polls_before_idle(); fruitless++ < polls || may_copy) {
         base::relax();
       } else {
-        idle(fruitless - polls_before_idle_, longest_us);
+        idle(fruitless - polls, longest_us);
         idled = true;
       }
     }
@@ -174,6 +174,11 @@ class Instance {
   std::vector<const Gathering*> gatherings;
 
  private:
+  // Looks that find nothing before a wait gives its core away. On shared cores it is likely that a
+  // message's sender needs just this one; words of a collective are written by all at a time.
+  [[nodiscard]] unsigned polls_before_idle() const {
+    return shares_cores_ && !engine->waits_for_word() ? 0 : polls_before_idle_;
+  }
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
   void idle(unsigned fruitless, unsigned longest_us);
