@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/thread.h"
 
+#include "base/error.h"
+
 #include <csignal>
 #include <cstddef>
+#include <future>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <system_error>
 #include <utility>
 
 namespace macadam::base {
 namespace {
 
-// A thread that starts meanwhile inherits it.
+// A thread that is started meanwhile inherits the mask.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -26,8 +30,8 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-// One stack in some hundred has its top so little above a multiple of 2 MiB that use crosses it,
-// and the kernel backs what lies below with a huge page where it gives them unasked.
+// One stack in some hundred has its top so little above a multiple of 2 MiB that use crosses it.
+// Linux before 6.7 backs what lies below with a huge page then, if it gives them unasked.
 void use_small_pages(pthread_t thread) {
   pthread_attr_t attributes;
   if (pthread_getattr_np(thread, &attributes) != 0) return;
@@ -43,9 +47,20 @@ void use_small_pages(pthread_t thread) {
 
 std::thread start_thread(const char* name, std::function<void()> work) {
   const AllSignalsBlocked guard;
-  std::thread thread(std::move(work));
+  std::promise<void> ready;
+  std::thread thread;
+  try {
+    thread = std::thread([work = std::move(work), ready = ready.get_future()] {
+      ready.wait();
+      work();
+    });
+  } catch (const std::system_error& error) {
+    fail(MPI_ERR_OTHER, "no thread {}: {}; raise the limit of processes (ulimit -u)", name,
+         error.code().message());
+  }
   pthread_setname_np(thread.native_handle(), name);
   use_small_pages(thread.native_handle());
+  ready.set_value();
   return thread;
 }
 

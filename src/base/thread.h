@@ -7,9 +7,9 @@
 namespace macadam::base {
 
 // A thread of the library's own in the program's process: the program's signals go to other
-// threads, and no huge page of 2 MiB is spent on a stack of which some KiB are used. `name` is what
-// debuggers and /proc show, 15 characters at most. Throws std::system_error if the process may have
-// no more threads.
+// threads, and `work`, which uses some KiB of its stack, begins with one of small pages. `name` is
+// what debuggers and /proc show, 15 characters at most.
+// Throws Error (MPI_ERR_OTHER) if the process may have no more threads.
 std::thread start_thread(const char* name, std::function<void()> work);
 
 } // namespace macadam::base

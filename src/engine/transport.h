@@ -103,7 +103,7 @@ struct Limits {
   // Puts and gets take the processor of the process that posts them; permits are revoked at once.
   bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
-  bool shares_cores = false;      // there are more processes than cores
+  bool shares_cores = false;      // processes wait for cores: one that waits gives its own away
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.

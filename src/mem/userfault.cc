@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mem/userfault.h"
 
+#include "base/error.h"
 #include "base/thread.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace macadam::mem {
@@ -117,7 +117,7 @@ bool Userfault::tells_of_changes() {
   bool told = false;
   try {
     std::atomic<bool> returned = false;
-    std::thread other([&] {
+    std::thread other = base::start_thread("macadam-probe", [&] {
       munmap(probe, bytes); // waits for us
       returned = true;
     });
@@ -127,7 +127,7 @@ bool Userfault::tells_of_changes() {
     told = told && map_state() == EAGAIN;
     read_batch();
     other.join();
-  } catch (const std::system_error&) { // no thread: none for the reader either
+  } catch (const base::Error&) { // no thread: none for the reader either
     forget({begin, begin + bytes});
     munmap(probe, bytes);
   }
@@ -158,7 +158,7 @@ bool Userfault::start_reader() {
   if (stop_ == -1) return false;
   try {
     reader_ = base::start_thread("macadam-faults", [this] { read_events(); });
-  } catch (const std::system_error&) {
+  } catch (const base::Error&) {
     close(stop_);
   }
   return reader_.joinable();

@@ -4,7 +4,7 @@
 #include "base/thread.h"
 
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace macadam::mpi {
@@ -28,7 +28,7 @@ bool Alarm::set(double seconds) noexcept try {
   if (thread_.joinable()) return true;
   thread_ = base::start_thread("macadam-alarm", [this] { run(); });
   return true;
-} catch (const std::system_error&) {
+} catch (const std::exception&) {
   return false;
 }
 

@@ -174,8 +174,9 @@ class Instance {
   std::vector<const Gathering*> gatherings;
 
  private:
-  // Looks that find nothing before a wait gives its core away. On shared cores it is likely that a
-  // message's sender needs just this one; words of a collective are written by all at a time.
+  // Looks that find nothing before a wait gives its core away. On shared cores a message's sender
+  // likely needs just this one; the words of a collective are written at about the same time by
+  // all.
   [[nodiscard]] unsigned polls_before_idle() const {
     return shares_cores_ && !engine->waits_for_word() ? 0 : polls_before_idle_;
   }

@@ -36,14 +36,7 @@ void Waiting::start() {
                "libfabric: nothing tells of arrivals: {}; raise the limit of open "
                "files (ulimit -n)",
                std::generic_category().message(errno));
-  try {
-    thread_ = base::start_thread("macadam-ofi", [this] { run(); });
-  } catch (const std::system_error& error) {
-    base::fail(MPI_ERR_OTHER,
-               "libfabric: no thread that serves this process's memory: {}; raise the limit of "
-               "processes (ulimit -u)",
-               error.code().message());
-  }
+  thread_ = base::start_thread("macadam-ofi", [this] { run(); });
 }
 
 void Waiting::stop() {

@@ -70,7 +70,7 @@ engine::Limits make_limits(const base::Settings& settings, const boot::Job& job)
           .local_blocks = most_blocks,
           .target_blocks = most_blocks,
           .copies = true,
-          .shares_cores = job.oversubscribed()};
+          .shares_cores = job.oversubscribed() && settings.spin <= 0};
 }
 
 // A message that is being delivered. Its lines are given back also if it is damaged.

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdint>
 #include <fstream>
-#include <future>
 #include <pthread.h>
 #include <string>
 
@@ -27,24 +26,25 @@ std::string flags_of(std::uintptr_t address) {
   return "";
 }
 
+// Kernels from 6.7 on do so with every thread's stack: in the virtual machine there is an older
+// one.
 TEST(Thread, HasItsNameNoSignalsAndAStackOfSmallPages) {
-  std::promise<void> started;
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
   std::string name(16, '\0'), flags;
   sigset_t blocked;
   std::thread thread = start_thread("macadam-test", [&] {
-    started.get_future().wait();
     pthread_getname_np(pthread_self(), name.data(), name.size());
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     flags = flags_of(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
   });
-  started.set_value();
   thread.join();
   EXPECT_STREQ(name.c_str(), "macadam-test");
   EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
   EXPECT_EQ(sigismember(&blocked, SIGALRM), 1);
-  sigset_t own;
-  pthread_sigmask(SIG_SETMASK, nullptr, &own);
-  EXPECT_EQ(sigismember(&own, SIGALRM), 0);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (int signal = 1; signal < NSIG; ++signal)
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
   if (std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good()) {
     EXPECT_NE(flags.find(" nh "), flags.npos) << flags;
   }

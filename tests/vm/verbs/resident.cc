@@ -33,6 +33,7 @@ struct Account {
 };
 
 std::array<char, 1 << 20> text; // of /proc, read without allocating
+std::array<char, 4096> lines;   // to stdout
 
 std::string_view read_text(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -177,6 +178,8 @@ int main(int argc, char** argv) {
   const int messages = std::atoi(argv[4]);
   const std::string_view last = argc == 6 ? argv[5] : "after";
   text.fill('\1');
+  lines.fill('\1');
+  std::setvbuf(stdout, lines.data(), _IOFBF, lines.size());
   std::vector<unsigned char> out(bytes * static_cast<std::size_t>(check::size), 1);
   std::vector<unsigned char> in(bytes * static_cast<std::size_t>(check::size), 1);
   Meeting meeting(argv[2]);
@@ -186,6 +189,7 @@ int main(int argc, char** argv) {
   OK(MPI_Comm_rank(MPI_COMM_WORLD, &check::rank));
   int provided = 0;
   OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+  counter("buffers_most"); // what MPI_T needs for it belongs to the start
 
   const auto tell = [&](const char* stage) {
     meeting.all(check::size);

@@ -26,6 +26,9 @@ class Device(unittest.TestCase):
     def test_what_the_simulated_device_promises_holds(self):
         self.unit_test("ibverbs/ibverbs_device_test")
 
+    def test_threads_have_small_stacks(self):
+        self.unit_test("base/base_test")
+
     def test_no_registration_is_older_than_its_memory(self):
         self.unit_test("mem/mem_threads_test")
 

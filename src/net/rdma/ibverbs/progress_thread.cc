@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <poll.h>
-#include <system_error>
 
 namespace macadam::net::rdma::ibverbs {
 namespace {
@@ -19,13 +18,7 @@ constexpr double longest_outage = 5; // seconds
 
 ProgressThread::ProgressThread(Port& port, CompletionChannel& async, EventSink& sink)
     : port_(port), async_(async), sink_(sink) {
-  try {
-    thread_ = base::start_thread("macadam-rdma", [this] { run(); });
-  } catch (const std::system_error& error) {
-    base::fail(MPI_ERR_OTHER,
-               "RDMA: no thread for the events of {}: {}; raise the limit of processes (ulimit -u)",
-               port.name, error.code().message());
-  }
+  thread_ = base::start_thread("macadam-rdma", [this] { run(); });
 }
 
 ProgressThread::~ProgressThread() {
