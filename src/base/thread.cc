@@ -31,7 +31,8 @@ class AllSignalsBlocked {
 };
 
 // One stack in some hundred has its top so little above a multiple of 2 MiB that use crosses it.
-// Linux before 6.7 backs what lies below with a huge page then, if it gives them unasked.
+// Linux before 6.7 backs what lies below with a huge page then, if it gives them unasked. Called by
+// another thread: what is allocated here would make the new one a heap of its own.
 void use_small_pages(pthread_t thread) {
   pthread_attr_t attributes;
   if (pthread_getattr_np(thread, &attributes) != 0) return;

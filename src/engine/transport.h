@@ -103,7 +103,8 @@ struct Limits {
   // Puts and gets take the processor of the process that posts them; permits are revoked at once.
   bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
-  bool shares_cores = false;      // processes wait for cores: one that waits gives its own away
+  // Others need the core: a wait for a message calls idle() at the first poll that finds nothing.
+  bool shares_cores = false;
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.

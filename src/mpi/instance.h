@@ -180,6 +180,7 @@ class Instance {
   [[nodiscard]] unsigned polls_before_idle() const {
     return shares_cores_ && !engine->waits_for_word() ? 0 : polls_before_idle_;
   }
+
   // One turn of a wait that found nothing: answers a request for the hang report, gives the lock to
   // other threads, sleeps by the transport's rules. Out of line: mpi/wait.cc.
   void idle(unsigned fruitless, unsigned longest_us);

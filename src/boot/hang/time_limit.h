@@ -23,7 +23,8 @@ class TimeLimit {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Both outlive the object. `start`: when this machine's part of the job has begun.
+  // Both outlive the object. `start`: when this machine's part of the job has begun. Throws
+  // MPI_ERR_OTHER.
   TimeLimit(const JobMemory& memory, LauncherClient& launcher, Clock::time_point start);
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;

@@ -52,7 +52,7 @@ bool is_sound(const Extent& front, const SegmentHeader& header) {
                                                      (1 + header.chunk_bytes / line_bytes));
 }
 
-engine::Limits make_limits(const base::Settings& settings, const boot::Job& job) {
+engine::Limits make_limits(const base::Settings& settings) {
   const std::size_t eager = std::min(static_cast<std::size_t>(settings.shm_eager), longest_eager);
   const auto hybrid = static_cast<std::size_t>(settings.shm_hybrid);
   return {.name = "shm",
@@ -69,8 +69,7 @@ engine::Limits make_limits(const base::Settings& settings, const boot::Job& job)
           .maps = true,
           .local_blocks = most_blocks,
           .target_blocks = most_blocks,
-          .copies = true,
-          .shares_cores = job.oversubscribed() && settings.spin <= 0};
+          .copies = true};
 }
 
 // A message that is being delivered. Its lines are given back also if it is damaged.
@@ -113,14 +112,14 @@ SharedCores shared_cores(const boot::Job& job, System& system) {
 Transport::Transport(const boot::Processes& processes, const base::Settings& settings,
                      System& system)
     : processes_(processes), settings_(settings), system_(system), rank_(processes.own()),
-      limits_(make_limits(settings, processes.job())),
-      queue_lines_(buffer_lines(settings.shm_queue)),
+      limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
       chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
       segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
       probe_word_(random_word()), waiter_(system, segment_.front().header(),
                                           shared_cores(processes.job(), system), settings.spin),
       ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
+  limits_.shares_cores = !waiter_.has_core();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
     fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
                                      settings.shm_eager, longest_eager));

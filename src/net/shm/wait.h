@@ -94,6 +94,9 @@ class Waiter {
   // wait yields at once, as another process needs the core.
   Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us);
 
+  // Not: others need the core that this process waits on.
+  [[nodiscard]] bool has_core() const { return spin_seconds_ > 0 || !oversubscribed(); }
+
   // See engine::Transport. Any thread. `in_transfer`: long data were under way just now.
   bool idle(unsigned fruitless, unsigned longest_us, bool in_transfer = false);
   void begin_wait();
@@ -155,7 +158,6 @@ class Waiter {
   bool yield_to_others(unsigned fruitless, bool in_transfer);
   bool yield_unless_costly();
   bool is_within(double seconds);
-  [[nodiscard]] bool has_core() const { return spin_seconds_ > 0 || !oversubscribed(); }
   void learn();
   [[nodiscard]] bool is_crowded(double now);
   void leave_crowded_core();

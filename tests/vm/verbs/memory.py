@@ -41,14 +41,13 @@ def run(build, receive, ranks, payload=PAYLOAD, burst=BURST, last="after"):
                        build / "tests/vm/verbs.resident", ranks, f"{folder}/meeting", payload,
                        burst, last, NETWORK="rdma", RDMA_RECEIVE=receive, REPORT=f"{folder}/report.json")
         report = json.loads(pathlib.Path(folder, "report.json").read_text())
-    engine, = (rank["memory"]["engine"] for rank in report["ranks"] if rank["rank"] == 1)
     rows = {}
     for line in lines.splitlines():
         stage, rank, peers, *numbers, buffers = line.split()
         rows[stage, int(rank)] = {"receive": receive, "ranks": ranks, "stage": stage, "rank": int(rank),
                                   "peers": int(peers), "buffers": int(buffers),
                                   **dict(zip(FIELDS, (int(number) << 10 for number in numbers)))}
-    return rows, engine
+    return rows, report["ranks"][1]["memory"]["engine"]
 
 
 class Model:
