@@ -65,7 +65,7 @@ class KnockingSide {
 };
 
 // Waits at a port: for a moment at the door, and then with mpiexec, which is asked by `ask`.
-template <class Side>
+template <class Side, class Clock = std::chrono::steady_clock>
 class AtPort final : public Pending<Met> {
  public:
   using Ask = std::function<PendingResult<Met>()>;
@@ -82,13 +82,12 @@ class AtPort final : public Pending<Met> {
   Met take() override { return asked_ ? asked_->take() : side_.met(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
   // What it takes mpiexec to bring two processes together, about: waiting for as long at most
   // doubles the time.
   static constexpr std::chrono::microseconds moment{100};
 
   const Ask ask_;
-  const Clock::time_point until_ = Clock::now() + moment;
+  const typename Clock::time_point until_ = Clock::now() + moment;
   Side side_;
   PendingResult<Met> asked_; // null: at the door
 };
