@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import shlex
-import statistics
 import subprocess
 import sys
 
@@ -100,7 +99,7 @@ def run(command, seconds=SECONDS):
 
 
 def times_in(output):
-    """{pattern: {bytes: {variant: seconds}}}, medians where there are several; behind a line
+    """{pattern: {bytes: {variant: seconds}}}, of one run where there are several; behind a line
     "= NAME" that one stands for "mpi" in the names of variants."""
     found, name = {}, "mpi"
     for row in output.splitlines():
@@ -108,11 +107,19 @@ def times_in(output):
         if len(words) == 2 and words[0] == "=":
             name = words[1]
         if len(words) == 4 and words[0] in ("ring", "wavefront"):
-            variant = words[1].replace("mpi", name)
             sizes = found.setdefault(words[0], {})
-            sizes.setdefault(words[2], {}).setdefault(variant, []).append(float(words[3]))
-    return {pattern: {size: {variant: statistics.median(seconds) for variant, seconds in each.items()}
-                      for size, each in sizes.items()} for pattern, sizes in found.items()}
+            jobs = sizes.setdefault(words[2], {})
+            jobs.setdefault(name, {}).setdefault(words[1].replace("mpi", name), []).append(float(words[3]))
+    return {pattern: {size: {variant: seconds for variants in jobs.values()
+                             for variant, seconds in median_run(variants).items()}
+                      for size, jobs in sizes.items()} for pattern, sizes in found.items()}
+
+
+def median_run(variants):
+    """{variant: seconds} of the run whose times are together the median: a machine may be in another
+    state from run to run, so times of different runs do not compare."""
+    runs = sorted(zip(*variants.values()), key=sum)
+    return dict(zip(variants, runs[(len(runs) - 1) // 2]))
 
 
 def shared_memory(programs, repeats):
@@ -237,7 +244,7 @@ def main():
     parser.add_argument("--over", choices=NETWORKS, action="append", help="one network, or more")
     parser.add_argument("--out", type=pathlib.Path, default=DOCS)
     parser.add_argument("--repeats", type=int, default=9,
-                        help="runs, of whose times the median counts; over soft-RoCE three at most (%(default)s)")
+                        help="runs, of which the median one counts; over soft-RoCE three at most (%(default)s)")
     parser.add_argument("--draw", type=pathlib.Path, metavar="JSON", help="only draw this")
     options = parser.parse_args()
     picture = options.out / "gravel.png"

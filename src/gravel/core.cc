@@ -25,6 +25,21 @@ const char* name_of(RequestKind kind) {
   return "";
 }
 
+// What a request that has ended without success is told to whoever waits for it.
+[[noreturn]] void fail_with(const Request& ended) {
+  // A network may end transfers before it says why.
+  const bool gone = ended.code == Code::peer || ended.peer->failed;
+  const Rank with = ended.peer->rank;
+  if (gone)
+    fail(Code::peer, "rank {} is gone; {} it ({} bytes, tag {}) has failed", with,
+         name_of(ended.kind), ended.bytes, ended.tag);
+  const bool announced =
+      ended.kind == RequestKind::receive_buffer || ended.kind == RequestKind::send_buffer;
+  fail(ended.code, "{} rank {} ({} bytes, tag {}) has failed: {}", name_of(ended.kind), with,
+       ended.bytes, ended.tag,
+       announced ? "that rank could not move all data" : "the network could not move all data");
+}
+
 } // namespace
 
 Core::Core(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of,
@@ -149,7 +164,7 @@ void Core::check_tag(int tag, bool may_be_any) const {
        may_be_any ? " (or GRAVEL_ANY_TAG)" : "");
 }
 
-Request& Core::request(RequestId id) const {
+Request& Core::find_request(RequestId id) const {
   Request* const found = request_ids_.find(id);
   if (found == nullptr)
     fail(Code::request, "{:#x} is no request, or one that was waited for already", id);
@@ -183,29 +198,21 @@ void Core::erase(Request& over) {
   request_slab_.free(&over);
 }
 
-void Core::finish(RequestId id) {
-  Request& over = request(id);
-  if (!over.complete) fail(Code::incomplete, "request {:#x} is not complete", id);
-  // A network may end transfers before it says why.
-  const bool gone = over.code == Code::transfer && over.peer->failed;
-  const Code code = gone ? Code::peer : over.code;
-  const RequestKind kind = over.kind;
-  const Rank with = over.peer->rank;
-  const std::size_t bytes = over.bytes;
-  const int tag = over.tag;
-  erase(over);
-  if (code == Code::peer)
-    fail(code, "rank {} is gone; {} it ({} bytes, tag {}) has failed", with, name_of(kind), bytes,
-         tag);
-  if (code != Code::success)
-    fail(code, "{} rank {} ({} bytes, tag {}) has failed: {}", name_of(kind), with, bytes, tag,
-         kind == RequestKind::receive_buffer || kind == RequestKind::send_buffer
-             ? "that rank could not move all data"
-             : "the network could not move all data");
+void Core::finish(const Request& over) {
+  if (!over.complete) fail(Code::incomplete, "request {:#x} is not complete", over.id);
+  Request& ended = find_request(over.id);
+  if (ended.code == Code::success) [[likely]]
+    return erase(ended);
+  try {
+    fail_with(ended);
+  } catch (...) {
+    erase(ended);
+    throw;
+  }
 }
 
 void Core::release(RequestId id) {
-  Request& released = request(id);
+  Request& released = find_request(id);
   if (released.complete)
     erase(released);
   else
@@ -280,13 +287,6 @@ bool Core::progress() {
     busy_.pop_back();
   }
   return moved;
-}
-
-// Messages are not used: everything is a put.
-void Core::on_message(Rank source, const std::byte*, std::size_t bytes) noexcept {
-  on_failure(base::make_error(MPI_ERR_INTERN,
-                              "rank {} sent a message of {} bytes; it is no peer of this version",
-                              source, bytes));
 }
 
 void Core::queue(Peer& waiting) {

@@ -116,6 +116,13 @@ struct Outgoing : base::ListNode<> {
   Buffer* finishes = nullptr; // over when it has left
 };
 
+// A message of a peer that fills a promised buffer, until its last fragment is there.
+struct Coming {
+  std::uint32_t place = 0; // its name
+  std::byte* to = nullptr; // the next byte
+  std::size_t left = 0;    // bytes
+};
+
 // A process that this one has talked to or heard from.
 struct Peer {
   Rank rank = 0;
@@ -144,6 +151,7 @@ struct Peer {
   base::List<Transfer> unposted;
   base::List<Request> requests; // not complete
   base::List<Promise> promises; // to this peer
+  Coming coming;
 };
 
 // What a producer said about data to come.
@@ -214,7 +222,8 @@ class Core final : engine::Sink {
   RequestId get(BufferId buffer, void* memory, std::size_t bytes, std::size_t offset,
                 Asked request = Asked::yes);
   // No more fragments: the peer is told once all are there, or was told by the put that filled the
-  // buffer. It must not be used any more. For puts every byte of it must have been put.
+  // buffer. It must not be used any more. For puts every byte of it must have been put. 0: all that
+  // is over already.
   RequestId send_fin(BufferId buffer);
 
   // Valid until its FIN.
@@ -222,14 +231,12 @@ class Core final : engine::Sink {
 
   // ---- Requests.
 
-  // Throws Code::request if there is no such request.
-  [[nodiscard]] bool is_complete(RequestId id) const { return request(id).complete; }
+  // Valid until it is finished. Throws Code::request if there is no such request.
+  [[nodiscard]] const Request& request(RequestId id) const { return find_request(id); }
   // Ends a complete request. Throws what it failed with.
-  void finish(RequestId id);
+  void finish(const Request& request);
   // Nobody will wait for it.
   void release(RequestId id);
-  // The peer of a request.
-  [[nodiscard]] const Peer& peer_of(RequestId id) const { return *request(id).peer; }
 
   // ---- Progress.
 
@@ -264,6 +271,9 @@ class Core final : engine::Sink {
   // engine::Sink
   void on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept override;
   void on_put(Rank source, std::uint32_t notification, std::size_t bytes) noexcept override;
+  void on_first_fragment(Rank source, const std::byte* message, std::size_t bytes,
+                         std::size_t rest) noexcept override;
+  void on_next_fragment(Rank source, const std::byte* data, std::size_t bytes) noexcept override;
   void on_complete(std::uint64_t cookie, bool ok) noexcept override;
   void on_peer(Rank rank, engine::PeerState state) noexcept override;
   void on_failure(base::Error&& why) noexcept override { breakdown_.note(std::move(why)); }
@@ -274,7 +284,7 @@ class Core final : engine::Sink {
   void reach(Peer& peer);
   void connect(Peer& peer);
   void check_tag(int tag, bool may_be_any) const;
-  [[nodiscard]] Request& request(RequestId id) const;
+  [[nodiscard]] Request& find_request(RequestId id) const;
   [[nodiscard]] Buffer& find_buffer(BufferId id) const;
   RequestId post_buffer(EntryKind kind, int to, const void* memory, std::size_t bytes, int tag);
   Request& make_request(RequestKind kind, Peer& peer, std::size_t bytes, int tag, Region* region);
@@ -303,13 +313,8 @@ class Core final : engine::Sink {
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);
-  // An entry that was taken out of a ledger here.
-  struct Taken {
-    Entry entry;
-    Rank from;
-    std::uint32_t position;
-  };
-  std::optional<Taken> take(Ledger ledger, EntryKind kind, int source, int tag);
+  Arrived* find_oldest(Ledger ledger, EntryKind kind, int source, int tag);
+  void take_out(Arrived& found, std::uint32_t uses);
   std::optional<BufferId> take_buffer(Ledger ledger, EntryKind kind, int source, int tag);
 
   // promises.cc
@@ -320,8 +325,16 @@ class Core final : engine::Sink {
   void announce_places(Promise& promise);
   RequestId post_to_place(Promise& promise, Region* region, void* memory);
   void note_posted(Promise& promise);
+  struct Named {
+    Promise& promise;
+    Promise::Place& place;
+  };
+  static Named find_place(Peer& from, std::uint32_t name);
   void end_place(Peer& from, std::uint32_t name, bool failed);
-  void deliver(Promise& promise, Promise::Place& place);
+  static bool fill(Coming& coming, const std::byte* data, std::size_t bytes);
+  void end_message(const Named& filled, const Coming& message);
+  void deliver(const Named& filled);
+  void end_use(const Named& over, Code code);
   void settle(Promise& promise);
 
   // transfers.cc
@@ -338,6 +351,10 @@ class Core final : engine::Sink {
   bool post(Transfer& transfer);
   static engine::Posted hand_over(const Transfer& transfer, std::uint32_t& notification);
   void end(Transfer& transfer, bool ok);
+  [[nodiscard]] static bool travel_as_message(const Buffer& buffer, std::size_t bytes);
+  static engine::Posted send_whole(const Buffer& buffer, const void* memory);
+  bool send_at_once(Buffer& buffer, const void* memory, std::size_t bytes);
+  void erase(Buffer& buffer);
   void advance_fin(Buffer& buffer);
 
   const engine::Networks networks_;

@@ -9,8 +9,13 @@ constexpr double watch_interval = 0.1; // seconds between two looks whether a pe
 } // namespace
 
 void Driver::finish(RequestId id) {
-  wait(static_cast<int>(core_.peer_of(id).rank), [&] { return core_.is_complete(id); });
-  core_.finish(id);
+  if (id == 0) return;
+  finish(core_.request(id));
+}
+
+void Driver::finish(const Request& request) {
+  wait(static_cast<int>(request.peer->rank), [&] { return request.complete; });
+  core_.finish(request);
 }
 
 void Driver::push() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/relax.h"
 #include "gravel/core.h"
 
 namespace macadam::gravel {
@@ -11,7 +12,8 @@ class Driver {
  public:
   // As for the core.
   Driver(engine::Networks networks, const boot::Job& job, LedgersOf ledgers_of, std::uint32_t slots)
-      : job_(job), core_(std::move(networks), job, std::move(ledgers_of), slots) {}
+      : job_(job), core_(std::move(networks), job, std::move(ledgers_of), slots),
+        polls_before_idle_(looks_of(core_.networks().nearest().limits())) {}
 
   [[nodiscard]] Core& core() { return core_; }
   [[nodiscard]] const Core& core() const { return core_; }
@@ -21,6 +23,7 @@ class Driver {
   template <class Done>
   void wait(int on, Done&& done) {
     unsigned fruitless = 0, in_vain = 0; // polls: in a row, and in this wait
+    bool idled = false;
     while (!done()) {
       if (core_.progress()) {
         fruitless = 0;
@@ -29,9 +32,14 @@ class Driver {
       // Not those in a row: the looks of others who wait for us come in between, for ever.
       if (++in_vain > patient_polls) [[unlikely]]
         watch(on);
-      core_.networks().idle(++fruitless, longest_sleep_us);
+      if (++fruitless <= polls_before_idle_) {
+        base::relax();
+      } else {
+        core_.networks().idle(fruitless - polls_before_idle_, longest_sleep_us);
+        idled = true;
+      }
     }
-    if (fruitless != 0) core_.networks().resume();
+    if (idled) expect_the_next_wait();
   }
   // Waits for an announcement from `source`, which `take` takes from the core once it is there.
   template <class Take>
@@ -40,8 +48,9 @@ class Driver {
     wait(source, [&] { return found.has_value() || (found = take()).has_value(); });
     return *found;
   }
-  // Waits for a request, and finishes it.
+  // Waits for a request, and finishes it. 0: nothing is to be waited for.
   void finish(RequestId id);
+  void finish(const Request& request);
   // After something was begun: it leaves now if it can. A connection is waited for, as nobody could
   // say when the program calls again.
   void push();
@@ -54,11 +63,20 @@ class Driver {
   static constexpr unsigned patient_polls = 32;
   static constexpr unsigned longest_sleep_us = 100'000;
 
+  // Where others need the core, the producer may be one of them.
+  static unsigned looks_of(const engine::Limits& network) {
+    return network.shares_cores ? 0 : network.polls_before_idle;
+  }
+  void expect_the_next_wait() {
+    core_.networks().resume();
+    core_.networks().begin_wait();
+  }
   void watch(int on);
   void watch_peer(Rank peer);
 
   const boot::Job& job_;
   Core core_;
+  const unsigned polls_before_idle_;
   double watched_ = 0; // seconds
 };
 

@@ -259,47 +259,48 @@ Arrived* Core::find(const List& untaken, Ledger ledger, EntryKind kind, int tag)
   return nullptr;
 }
 
-std::optional<Core::Taken> Core::take(Ledger ledger, EntryKind kind, int source, int tag) {
+// Null if there is none.
+Arrived* Core::find_oldest(Ledger ledger, EntryKind kind, int source, int tag) {
   check_tag(tag, true);
-  Arrived* found = nullptr;
-  if (source == any_source) {
-    found = find(arrived_[index(ledger)], ledger, kind, tag);
-    if (found == nullptr && lost_ != 0 && lost_ + 1 >= size_)
-      fail(Code::peer, "all other ranks are gone");
-  } else {
-    // What a peer has announced goes with it.
-    found = find(reach(source, "source").in[index(ledger)].untaken, ledger, kind, tag);
-  }
-  if (found == nullptr) return {};
-  Peer& its = *found->peer;
-  Taken taken{entry_of(*found, ledger), its.rank, found->position};
-  Entry& entry = taken.entry;
-  if (entry.uses != 0) entry.place = (entry.place + found->taken) % entry.places;
-  if (++found->taken >= entry.uses) erase(*found);
-  if (owes_credits(its)) {
-    flush(its);
-    if (has_work(its)) queue(its);
-  }
-  return taken;
+  // What a peer has announced goes with it.
+  if (source != any_source)
+    return find(reach(source, "source").in[index(ledger)].untaken, ledger, kind, tag);
+  Arrived* const found = find(arrived_[index(ledger)], ledger, kind, tag);
+  if (found == nullptr && lost_ != 0 && lost_ + 1 >= size_)
+    fail(Code::peer, "all other ranks are gone");
+  return found;
+}
+
+// Once more, of `uses`: with the last its entry may be written anew.
+void Core::take_out(Arrived& found, std::uint32_t uses) {
+  Peer& its = *found.peer;
+  if (++found.taken < uses) return;
+  erase(found);
+  if (!owes_credits(its)) return;
+  flush(its);
+  if (has_work(its)) queue(its);
 }
 
 std::optional<BufferId> Core::take_buffer(Ledger ledger, EntryKind kind, int source, int tag) {
-  const std::optional<Taken> taken = take(ledger, kind, source, tag);
-  if (!taken) return {};
-  const Entry& entry = taken->entry;
+  Arrived* const found = find_oldest(ledger, kind, source, tag);
+  if (found == nullptr) return {};
+  const Entry& entry = entry_of(*found, ledger);
   Buffer& made = base::make(buffer_slab_, buffer_ids_);
   buffers_.push_back(made);
-  made.peer = &peer(taken->from);
+  made.peer = found->peer;
   made.kind = kind;
   made.tag = entry.tag;
   made.memory = entry.memory;
   made.bytes = entry.bytes;
   made.request = entry.request;
-  made.position = taken->position;
-  if (entry.uses == 0) return made.id;
-  made.promised = true;
-  made.memory.address += entry.place * entry.bytes;
-  made.request += entry.place;
+  made.position = found->position;
+  made.promised = entry.uses != 0;
+  if (made.promised) {
+    const std::uint32_t place = (entry.place + found->taken) % entry.places;
+    made.memory.address += place * entry.bytes;
+    made.request += place;
+  }
+  take_out(*found, entry.uses);
   return made.id;
 }
 
@@ -312,9 +313,12 @@ std::optional<BufferId> Core::take_send_buffer(int producer, int tag) {
 }
 
 std::optional<SendRequest> Core::take_send_request(int producer, int tag) {
-  const auto taken = take(Ledger::send_info, EntryKind::send_request, producer, tag);
-  if (!taken) return {};
-  return SendRequest{taken->from, taken->entry.tag, taken->entry.bytes};
+  Arrived* const found = find_oldest(Ledger::send_info, EntryKind::send_request, producer, tag);
+  if (found == nullptr) return {};
+  const Entry& entry = entry_of(*found, Ledger::send_info);
+  const SendRequest taken{found->peer->rank, entry.tag, entry.bytes};
+  take_out(*found, 1);
+  return taken;
 }
 
 } // namespace macadam::gravel

@@ -39,6 +39,9 @@ struct Promise : base::ListNode<> {
   std::uint64_t announced = 0, bound = 0, freed = 0;
 
   [[nodiscard]] Place& place(std::uint64_t position) { return places[position % places.size()]; }
+  [[nodiscard]] std::byte* memory_of(const Place& place) const {
+    return memory + static_cast<std::size_t>(&place - places.data()) * bytes;
+  }
   // An announced place waits for the next buffer.
   [[nodiscard]] bool has_place() const { return bound != announced; }
 };

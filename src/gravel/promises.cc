@@ -4,6 +4,7 @@
 #include "gravel/core.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace macadam::gravel {
 namespace {
@@ -129,7 +130,7 @@ RequestId Core::post_to_place(Promise& promise, Region* region, void* memory) {
   place.posted = &made;
   ++promise.bound;
   --promise.unposted;
-  if (come) deliver(promise, place);
+  if (come) deliver({promise, place});
   return id;
 }
 
@@ -140,29 +141,89 @@ void Core::note_posted(Promise& promise) {
   settle(promise);
 }
 
+// An announced place by its name.
+Core::Named Core::find_place(Peer& from, std::uint32_t name) {
+  for (Promise& promise : from.promises) {
+    const std::uint32_t place = name - promise.name;
+    if (place < promise.places.size() && promise.places[place].state == Promise::State::announced)
+      return {promise, promise.places[place]};
+  }
+  fail(Code::system, "rank {} has filled a promised buffer that is none", from.rank);
+}
+
 // Its data have come, or never will.
 void Core::end_place(Peer& from, std::uint32_t name, bool failed) {
-  const auto after = promises_.upper_bound(name);
-  Promise* const its = after == promises_.begin() ? nullptr : std::prev(after)->second.get();
-  const std::uint32_t place = its == nullptr ? 0 : name - its->name;
-  if (its == nullptr || its->peer != &from || place >= its->places.size() ||
-      its->places[place].state != Promise::State::announced)
-    fail(Code::system, "rank {} has filled a promised buffer that is none", from.rank);
-  its->places[place].state = failed ? Promise::State::failed : Promise::State::filled;
-  if (its->places[place].posted != nullptr) deliver(*its, its->places[place]);
+  const Named over = find_place(from, name);
+  over.place.state = failed ? Promise::State::failed : Promise::State::filled;
+  if (over.place.posted != nullptr) deliver(over);
+}
+
+void Core::on_message(Rank source, const std::byte* message, std::size_t bytes) noexcept {
+  on_first_fragment(source, message, bytes, 0);
+}
+
+// Goes to the program's memory at once if that has been posted, and else to its place.
+void Core::on_first_fragment(Rank source, const std::byte* message, std::size_t bytes,
+                             std::size_t rest) noexcept try {
+  Peer& from = peer(source);
+  if (from.failed) return;
+  Filling filling{};
+  if (bytes < sizeof filling) fail(Code::system, "rank {} sent {} bytes", source, bytes);
+  std::memcpy(&filling, message, sizeof filling);
+  const Named its = find_place(from, filling.place);
+  if (bytes - sizeof filling + rest != its.promise.bytes)
+    fail(Code::system, "rank {} sent {} bytes to a promised buffer of {}", source,
+         bytes - sizeof filling + rest, its.promise.bytes);
+  Request* const posted = its.place.posted;
+  from.coming = {filling.place,
+                 posted != nullptr ? static_cast<std::byte*>(posted->memory)
+                                   : its.promise.memory_of(its.place),
+                 its.promise.bytes};
+  if (fill(from.coming, message + sizeof filling, bytes - sizeof filling))
+    end_message(its, from.coming);
+} catch (...) {
+  breakdown_.note();
+}
+
+void Core::on_next_fragment(Rank source, const std::byte* data, std::size_t bytes) noexcept try {
+  Peer& from = peer(source);
+  if (from.failed || !fill(from.coming, data, bytes)) return;
+  end_message(find_place(from, from.coming.place), from.coming);
+} catch (...) {
+  breakdown_.note();
+}
+
+// True once all is there.
+bool Core::fill(Coming& coming, const std::byte* data, std::size_t bytes) {
+  base::copy(coming.to, data, bytes);
+  coming.to += bytes;
+  coming.left -= bytes;
+  return coming.left == 0;
+}
+
+void Core::end_message(const Named& filled, const Coming& message) {
+  const Promise& promise = filled.promise;
+  filled.place.state = Promise::State::filled;
+  if (filled.place.posted == nullptr) return;
+  if (message.to == promise.memory_of(filled.place) + promise.bytes) return deliver(filled);
+  ++counters_.copied;
+  end_use(filled, Code::success);
 }
 
 // Data and memory are there.
-void Core::deliver(Promise& promise, Promise::Place& place) {
-  Request& over = *std::exchange(place.posted, nullptr);
-  const bool filled = place.state == Promise::State::filled;
-  const auto index = static_cast<std::size_t>(&place - promise.places.data());
-  if (filled) {
-    base::copy(over.memory, promise.memory + index * promise.bytes, promise.bytes);
-    ++counters_.copied;
-  }
+void Core::deliver(const Named& filled) {
+  const Promise& promise = filled.promise;
+  if (filled.place.state == Promise::State::failed) return end_use(filled, Code::transfer);
+  base::copy(filled.place.posted->memory, promise.memory_of(filled.place), promise.bytes);
+  ++counters_.copied;
+  end_use(filled, Code::success);
+}
+
+void Core::end_use(const Named& over, Code code) {
+  auto& [promise, place] = over;
+  Request& request = *std::exchange(place.posted, nullptr);
   place.state = Promise::State::over;
-  complete(over, filled ? Code::success : Code::transfer);
+  complete(request, code);
   while (promise.freed != promise.announced &&
          promise.place(promise.freed).state == Promise::State::over)
     promise.place(promise.freed++).state = Promise::State::free;

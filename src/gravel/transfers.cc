@@ -61,6 +61,7 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
 
   const bool joins = !is_get && joins_held(id, memory, bytes, offset);
   if (!joins) release_held();
+  if (asked == Asked::no && !is_get && send_at_once(into, memory, bytes)) return 0;
 
   Request* const made =
       asked == Asked::yes ? &make_request(kind, with, bytes, into.tag, nullptr) : nullptr;
@@ -158,12 +159,39 @@ std::uint32_t Core::filling_notification(const Transfer& transfer) {
   return name == 0 ? 0 : filled_bit | name;
 }
 
+// Whether data are all of a promised buffer, and go as a message: where the network's puts are a
+// processor's copies, they are copied twice whatever way they go, and that of messages is shortest.
+bool Core::travel_as_message(const Buffer& buffer, std::size_t bytes) {
+  return buffer.promised && bytes == buffer.bytes && buffer.peer->transport->limits().copies;
+}
+
+engine::Posted Core::send_whole(const Buffer& buffer, const void* memory) {
+  const Filling filling{static_cast<std::uint32_t>(buffer.request)};
+  return buffer.peer->transport->send(*buffer.peer->link, &filling, sizeof filling, memory,
+                                      buffer.bytes);
+}
+
+// Such a message that can leave now, without a record of its transfer.
+bool Core::send_at_once(Buffer& buffer, const void* memory, std::size_t bytes) {
+  const bool may = travel_as_message(buffer, bytes) && buffer.put.bytes() == 0;
+  if (!may || !buffer.peer->connected) return false;
+  if (send_whole(buffer, memory) != engine::Posted::done) return false;
+  buffer.put.add(0, bytes);
+  buffer.fin_queued = buffer.fin_left = true;
+  ++counters_.filled;
+  ++counters_.puts;
+  counters_.bytes_put += bytes;
+  return true;
+}
+
 engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notification) {
   const Peer& with = *transfer.buffer->peer;
   engine::Transport& network = *with.transport;
   if (transfer.bytes == 0) return engine::Posted::done;
   if (transfer.is_get)
     return network.get(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
+  if (notification != 0 && travel_as_message(*transfer.buffer, transfer.bytes))
+    return send_whole(*transfer.buffer, transfer.local);
   if (notification != 0) {
     const engine::Posted posted = network.put_notified(*with.link, transfer.local, transfer.remote,
                                                        transfer.bytes, transfer.id, notification);
@@ -229,12 +257,21 @@ RequestId Core::send_fin(BufferId id) {
          "those at offset {} were not",
          over.put.bytes(), over.bytes, over.tag, over.peer->rank, over.put.gap());
   buffer_ids_.remove(id);
+  if (over.fin_left && over.unfinished == 0 && !over.failed) {
+    erase(over);
+    return 0;
+  }
   Request& made = make_request(RequestKind::fin, *over.peer, over.bytes, over.tag, nullptr);
   made.buffer = &over;
   over.fin = &made;
   const RequestId request = made.id;
   advance_fin(over);
   return request;
+}
+
+void Core::erase(Buffer& over) {
+  base::List<Buffer>::erase(over);
+  buffer_slab_.free(&over);
 }
 
 // The FIN, unless the last fragment has told, leaves when the data are sure to be there before it:
@@ -251,8 +288,7 @@ void Core::advance_fin(Buffer& buffer) {
     const Code code = buffer.failed                     ? Code::transfer
                       : with.failed && !buffer.fin_left ? Code::peer
                                                         : Code::success;
-    base::List<Buffer>::erase(buffer);
-    buffer_slab_.free(&buffer);
+    erase(buffer);
     fin.buffer = nullptr;
     return complete(fin, code);
   }

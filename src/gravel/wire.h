@@ -80,4 +80,9 @@ inline constexpr std::uint32_t filled_bit = 1u << (engine::notification_bits - 1
 inline constexpr std::uint32_t filled_place = credit_notification + 1;
 inline constexpr std::uint32_t most_places = filled_bit - filled_place;
 
+// What stands before the data of a whole promised buffer that travel as a message.
+struct Filling {
+  std::uint32_t place; // its name
+};
+
 } // namespace macadam::gravel

@@ -256,14 +256,12 @@ int gravel_get_buffer(gravel_buffer buffer, int* peer, int* tag, size_t* bytes) 
 }
 
 int gravel_wait(gravel_request* request) {
-  return call("gravel_wait", [&](Driver& driver, Core&) {
+  return call("gravel_wait", [&](Driver& driver, Core& core) {
     need(request, "request");
     if (*request == GRAVEL_REQUEST_NULL) return;
-    const std::uint64_t id = id_of(*request);
-    const bool complete = driver.core().is_complete(id); // a wrong one stays as it is
+    const gravel::Request& its = core.request(id_of(*request)); // a wrong one stays as it is
     *request = GRAVEL_REQUEST_NULL;
-    if (complete) return driver.core().finish(id);
-    driver.finish(id);
+    driver.finish(its);
   });
 }
 
@@ -273,12 +271,12 @@ int gravel_test(gravel_request* request, int* flag) {
     need(flag, "flag");
     *flag = 1;
     if (*request == GRAVEL_REQUEST_NULL) return;
-    const std::uint64_t id = id_of(*request);
-    if (!core.is_complete(id)) core.progress();
-    *flag = core.is_complete(id) ? 1 : 0;
+    const gravel::Request& its = core.request(id_of(*request));
+    if (!its.complete) core.progress();
+    *flag = its.complete ? 1 : 0;
     if (*flag == 0) return;
     *request = GRAVEL_REQUEST_NULL;
-    core.finish(id);
+    core.finish(its);
   });
 }
 

@@ -84,8 +84,8 @@ int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* f
 int gravel_post_os_put(gravel_buffer buffer, const void* memory, size_t bytes, size_t offset,
                        gravel_request* request);
 /* ... and ends the exchange here. Complete when all fragments are over and the consumer has been
- * told, or will be after the data; with a null `request` the call waits for that. `buffer` is
- * invalid then. */
+ * told, or will be after the data: GRAVEL_REQUEST_NULL if that is so already. With a null `request`
+ * the call waits for that. `buffer` is invalid then. */
 int gravel_send_fin(gravel_buffer buffer, gravel_request* request);
 
 /* ---- Producer-initiated write: the producer says first that data will come; the consumer then

@@ -90,7 +90,7 @@ bool Execution::may_call(const Process& process) const {
   const Step& step = steps[process.next];
   if (step.what == What::wait) {
     const std::uint64_t request = process.awaited[index(step.of)].request;
-    return request == 0 || process.core->is_complete(request);
+    return request == 0 || process.core->request(request).complete;
   }
   if (!takes(step.what) || oldest(process, step) != nullptr) return true;
   return may_fail(process, step.peer);
@@ -226,6 +226,7 @@ void Execution::perform(Process& process, const Step& step) {
     *made = {0, &step, taken.peer};
     if (taken.buffer == 0) return;
     made->request = core.send_fin(taken.buffer);
+    made->over = made->request == 0;
     return;
   }
   case What::wait:
@@ -335,9 +336,10 @@ void Execution::scribble(Process& process, std::size_t at, std::size_t bytes, st
 
 void Execution::wait(Process& process, const Step& step) {
   Awaited& awaited = process.awaited[index(step.of)];
-  if (awaited.request == 0) return;
+  if (awaited.request == 0 && !awaited.over) return;
   const Step& made = *awaited.step;
-  process.core->finish(std::exchange(awaited.request, 0));
+  if (!std::exchange(awaited.over, false))
+    process.core->finish(process.core->request(std::exchange(awaited.request, 0)));
   switch (made.what) {
   case What::post_receive_buffer:
     check_received(process, made);

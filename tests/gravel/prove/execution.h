@@ -71,6 +71,7 @@ class Execution {
     std::uint64_t request = 0;
     const Step* step = nullptr; // that made it
     int peer = -1;
+    bool over = false; // it was when it was begun, so there is no request
   };
   struct Taken {
     std::uint64_t buffer = 0;

@@ -277,6 +277,18 @@ std::vector<Program> all_programs() {
     for (const Program& program : {promised_writes(4), promised_writes_in_flight(),
                                    promised_writes_between_others(), promised_strips()})
       add(program, {.slots = slots, .copies = false}, "no copies");
+    // Where they go as messages.
+    for (const Program& program :
+         {promised_writes(4), promised_writes_in_flight(), promised_writes_between_others(),
+          promised_strips(), promise_that_is_passed()}) {
+      add(program, {.slots = slots, .messages = true}, "messages");
+      add(program, {.slots = slots, .refusals = 2, .messages = true}, "messages, two refusals");
+      add(program, {.slots = slots, .ends = Ends::later, .late = true, .messages = true},
+          "messages, late connections");
+      for (const int rank : {0, 1})
+        add(program, {.slots = slots, .mortal = rank, .messages = true},
+            "messages, a process ends");
+    }
     add(ring_of_three(), {.slots = slots}, "at once"); // the others have too many orders
     for (const Program& program : threes()) {
       add(program, {.slots = slots}, "at once");

@@ -34,10 +34,10 @@ struct Delivery {
   std::size_t index = 0; // of the operation towards the peer: complete
 };
 
-// The transports of a few processes in one thread, for puts and gets. Everything lands as late as
-// the contract of engine/transport.h allows, and memory is read as late: what is freed or reused
-// too early is seen. (What lands early is seen by nobody before it is told.) A slot of a ledger
-// that is written before its content was taken out is an error at once.
+// The transports of a few processes in one thread, for puts, gets and messages. Everything lands as
+// late as the contract of engine/transport.h allows, and memory is read as late: what is freed or
+// reused too early is seen. (What lands early is seen by nobody before it is told.) A slot of a
+// ledger that is written before its content was taken out is an error at once.
 class Network {
  public:
   Network(int ranks, const Conditions& conditions, Decider& decider)
@@ -122,7 +122,8 @@ class Network {
         for (const Operation& operation : link.under_way) {
           mix((operation.landed ? 1u : 0u) | (operation.over ? 2u : 0u) |
               (operation.notified ? 4u : 0u) | (operation.is_get ? 8u : 0u) |
-              (operation.copy.empty() ? 0u : 16u) | (operation.cookie == 0 ? 0u : 32u));
+              (operation.copy.empty() ? 0u : 16u) | (operation.cookie == 0 ? 0u : 32u) |
+              (operation.is_message ? 64u : 0u) | (operation.begun ? 128u : 0u));
           mix_notification(static_cast<int>(link.rank), operation.notification);
           mix(place(static_cast<int>(link.rank), operation.remote));
           const void* const data = operation.copy.empty() ? operation.local : operation.copy.data();
@@ -158,11 +159,13 @@ class Network {
     bool is_get = false;
     void* local = nullptr;
     std::vector<std::byte> copy = {}; // if it was `done` at once
-    RemoteMemory remote;
+    RemoteMemory remote = {};
     std::size_t bytes = 0;
     std::uint64_t cookie = 0; // 0: nobody is told of its end
     std::uint32_t notification = 0;
+    bool is_message = false; // `copy`, whose notification is only that there is something
     bool landed = false, over = false, notified = false;
+    bool begun = false; // its first fragment was given
   };
   struct Link : engine::Link {
     bool connected = false, connecting = false, owed_gone = false;
@@ -177,7 +180,8 @@ class Network {
                  .packet = 6, // of fragments that move together
                  .cheap_copy = network.conditions_.copies ? 16u : 0u,
                  .notified_put = sizeof(Entry),
-                 .orders_puts = network.conditions_.says_ordered};
+                 .orders_puts = network.conditions_.says_ordered,
+                 .copies = network.conditions_.messages};
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<Rank>(peer);
     }
@@ -207,6 +211,15 @@ class Network {
                         .bytes = bytes,
                         .cookie = cookie,
                         .notification = notification});
+    }
+    Posted send(engine::Link& to, const void* header, std::size_t header_bytes, const void* payload,
+                std::size_t payload_bytes) noexcept override {
+      Operation operation{
+          .bytes = header_bytes + payload_bytes, .notification = filled_place, .is_message = true};
+      operation.copy.resize(operation.bytes);
+      std::memcpy(operation.copy.data(), header, header_bytes);
+      std::memcpy(operation.copy.data() + header_bytes, payload, payload_bytes);
+      return begin(to, std::move(operation));
     }
     Posted get(engine::Link& from, void* local, RemoteMemory source, std::size_t bytes,
                std::uint64_t cookie) noexcept override {
@@ -253,6 +266,10 @@ class Network {
       if (network_.refuses()) {
         refused = true;
         return Posted::busy;
+      }
+      if (operation.is_message) {
+        link.under_way.push_back(std::move(operation));
+        return Posted::done;
       }
       network_.check_region(peer, operation);
       if (operation.notification != 0 && operation.bytes == sizeof(Entry) &&
@@ -304,7 +321,7 @@ class Network {
 
   void land(int from, int to, Operation& operation) {
     if (std::exchange(operation.landed, true)) return;
-    if (nodes_[index(from)]->dead || nodes_[index(to)]->dead) return;
+    if (operation.is_message || nodes_[index(from)]->dead || nodes_[index(to)]->dead) return;
     auto* const remote = reinterpret_cast<std::byte*>(operation.remote.address);
     if (operation.is_get)
       std::memcpy(operation.local, remote, operation.bytes);
@@ -362,6 +379,7 @@ class Network {
       Operation& operation = theirs.under_way[at];
       land_puts_before(delivery.peer, delivery.at, at);
       land(delivery.peer, delivery.at, operation);
+      if (operation.is_message) return deliver_message(sink, theirs, delivery.peer, operation);
       operation.notified = true;
       const std::uint32_t notification = operation.notification;
       const std::size_t bytes = operation.bytes;
@@ -371,6 +389,19 @@ class Network {
       return sink.on_put(static_cast<Rank>(delivery.peer), notification, bytes);
     }
     }
+  }
+
+  // Its first half, or the rest.
+  void deliver_message(engine::Sink& sink, Link& of, int source, Operation& message) {
+    const auto from = static_cast<Rank>(source);
+    const std::size_t half = message.bytes / 2;
+    if (!std::exchange(message.begun, true))
+      return sink.on_first_fragment(from, message.copy.data(), half, message.bytes - half);
+    message.notified = true;
+    const std::vector<std::byte> rest(message.copy.begin() + static_cast<std::ptrdiff_t>(half),
+                                      message.copy.end());
+    tidy(of);
+    sink.on_next_fragment(from, rest.data(), rest.size());
   }
 
   const Conditions conditions_;

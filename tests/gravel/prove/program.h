@@ -50,6 +50,8 @@ struct Conditions {
   int mortal = -1;          // this process may end at any time
   // The network has memory for the places of promised buffers, and copies are cheap.
   bool copies = true;
+  // Puts are a processor's copies, so that whole promised buffers go as messages, in two fragments.
+  bool messages = false;
 };
 
 struct Program {

@@ -94,8 +94,8 @@ class StateHash {
   void mix_request(const Process& process, const prove::Execution::Awaited& awaited) {
     const Request* const request = process.core->request_ids_.find(awaited.request);
     mix(static_cast<std::uint64_t>(awaited.peer));
-    if (request == nullptr) return mix(0);
-    mix(1 + (request->complete ? 2u : 0u) + static_cast<std::uint64_t>(request->code) * 4);
+    if (request == nullptr) return mix(awaited.over ? 1 : 0);
+    mix(2 + (request->complete ? 2u : 0u) + static_cast<std::uint64_t>(request->code) * 4);
     mix(request->position);
     if (request->buffer != nullptr) mix_buffer(*request->buffer);
   }
@@ -159,6 +159,12 @@ class StateHash {
         mix_entry(process.number, static_cast<int>(peer.rank), outgoing.entry);
         mix(outgoing.finishes != nullptr ? name_of(process, *outgoing.finishes) : 77);
       }
+    }
+    mix(peer.coming.left);
+    if (peer.coming.left != 0) {
+      mix(peer.coming.place);
+      const auto at = static_cast<std::uint64_t>(peer.coming.to - process.memory.data());
+      mix(at < prove::memory_bytes ? at : 99); // else in its place
     }
     for (const Peer::In& in : peer.in)
       mix(std::uint64_t{in.arrived} << 32 | in.credited);

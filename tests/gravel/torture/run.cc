@@ -28,6 +28,8 @@ constexpr std::size_t stack_bytes = 256 << 10;
 constexpr std::uint64_t most_events = 5'000'000;
 constexpr sim::Time longest_run = 600'000'000 * sim::microsecond;
 
+constexpr std::uint64_t over_at_once = UINT64_MAX; // for a request that there was no need for
+
 constexpr std::byte untouched{0xA5};  // memory that no exchange may change
 constexpr std::byte taken_back{0xEE}; // ... and what its owner has changed when it was free to
 
@@ -271,6 +273,7 @@ class Run::Rank final : public boot::Job {
     case What::fin:
       if (side.buffer == 0) return;
       side.fin = core.send_fin(side.buffer);
+      if (side.fin == 0) side.fin = over_at_once;
       return driver_->push();
     case What::wait_moved:
       if (!wait(side.moved, index(step.fragment))) return;
@@ -390,8 +393,10 @@ class Run::Rank final : public boot::Job {
     if (request == 0) return false;
     Core& core = driver_->core();
     const std::uint64_t id = std::exchange(request, 0);
-    await(static_cast<int>(core.peer_of(id).rank), [&] { return core.is_complete(id); });
-    core.finish(id);
+    if (id == over_at_once) return true;
+    const Request& its = core.request(id);
+    await(static_cast<int>(its.peer->rank), [&] { return its.complete; });
+    core.finish(its);
     return true;
   }
   bool wait(std::vector<std::uint64_t>& requests, std::size_t which) {
