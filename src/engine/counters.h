@@ -33,6 +33,7 @@ struct EngineCounters {
   std::uint64_t partitions_sent = 0;
   std::uint64_t partitions_received = 0;
   std::uint64_t partitions_read = 0;
+  std::uint64_t partitions_ahead = 0;
 };
 
 } // namespace macadam::engine

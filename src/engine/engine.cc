@@ -455,6 +455,8 @@ void Engine::list_counters(base::CounterList& list) const {
       "unannounced",
       c.uncounted);
   list.add("partitioned", "partitions_sent", "partitions of partitioned sends", c.partitions_sent);
+  list.add("partitioned", "partitions_ahead",
+           "... of these, copied for a receiver that did not wait yet", c.partitions_ahead);
   list.add("partitioned", "partitions_received", "... and those that came from others",
            c.partitions_received);
   list.add("partitioned", "partitions_read", "... of these, read by the receiver, which waited",

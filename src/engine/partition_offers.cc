@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Partitions where the processor that posts a put copies it, as in shared memory: they are offered,
-// and the side that has nothing else to do moves them, with a permit that only one of them gets. A
-// receiver that waits reads while the sender computes. Of two that wait the sender writes: together
-// they copy faster than side by side.
+// Partitions where the processor that posts a put copies it, as in shared memory. For a receiver
+// that computes they are copied ahead, as far as there is room for them on the way. Else they are
+// offered, and the side that has nothing else to do moves them, with a permit that only one of them
+// gets. A receiver that waits reads while the sender computes. Of two that wait the sender writes:
+// together they copy faster than side by side.
 #include "base/try_push.h"
 #include "engine/engine.h"
 #include "engine/partitioned.h"
 
 namespace macadam::engine {
+
+// To a receiver that does not wait, and so will not read yet: the data are copied now, out of the
+// caches of the thread that has just made them.
+bool PartitionedTable::write_ahead(PartitionedSend& whole, SendRequest& send,
+                                   std::uint32_t partition) noexcept {
+  Transport& transport = *whole.peer->transport;
+  if (whole.first_notification == 0 || transport.waits(*whole.peer->link)) return false;
+  if (transport.put_at_once(*whole.peer->link, engine_.flat(send), whole.place(partition),
+                            send.bytes, whole.first_notification + partition) != Posted::done)
+    return false;
+  ++engine_.counters_.partitions_ahead;
+  engine_.finish_send(send, MPI_SUCCESS);
+  return true;
+}
 
 // False if the partition is to be written at once: to say that a short one is there costs as much.
 bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send,
@@ -15,6 +30,7 @@ bool PartitionedTable::offer(PartitionedSend& whole, SendRequest& send,
   Peer& peer = *whole.peer;
   const Limits& limits = peer.transport->limits();
   if (!limits.copies || send.bytes <= limits.packet / 2) return false;
+  if (write_ahead(whole, send, partition)) return true;
   if (peer.transport->why_not_direct(*peer.link) != nullptr) return false; // it could not read
   send.is_registered = engine_.try_register(peer, engine_.flat(send), send.bytes, send.registered);
   if (!send.is_registered) return false;

@@ -277,9 +277,7 @@ void PartitionedTable::write(PartitionedSend& whole, SendRequest& send,
                       .bytes = send.bytes};
   const std::uint32_t notification =
       whole.first_notification != 0 ? whole.first_notification + partition : 0;
-  const RemoteMemory to{whole.memory.address + std::uint64_t{partition} * send.bytes,
-                        whole.memory.key};
-  engine_.write_and_tell(send, to, send.bytes, notification, fin);
+  engine_.write_and_tell(send, whole.place(partition), send.bytes, notification, fin);
 }
 
 // The data of one partition are free, or will not be sent.

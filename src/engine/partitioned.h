@@ -32,9 +32,11 @@ class PartitionedTable;
 //   partition ready: waits          <------ started: PARTITIONED_READY (memory), each round
 //   ... put, notification (or FIN)  ------> counts the bytes of its own partitions
 //
-// Where the processor that posts a put copies it, a partition is offered instead (PARTITION_OFFER,
-// with a permit to read it): the thread that computes it need not copy it, and whichever side waits
-// does, the receiver by reading, or else the sender by taking the permit back and writing.
+// Where the processor that posts a put copies it, a partition is offered to a receiver that waits
+// (PARTITION_OFFER, with a permit to read it): the thread that computes it need not copy it, and
+// whichever side waits does, the receiver by reading, or else the sender by taking the permit back
+// and writing. To one that computes it is put at once, where it waits in the network until the
+// receiver polls, or offered if there is no room.
 //
 // The two sides may cut the buffer into different numbers of partitions: a notification names the
 // sender's, and the receiver counts what is missing of its own.
@@ -91,6 +93,11 @@ struct PartitionedSend : Partitioned, base::ListNode<Sending> {
   // The receiver has begun the next round, while this one has partitions to be sent: it lacked
   // memory for this one, which it has refused.
   [[nodiscard]] bool is_passed() const { return static_cast<std::int32_t>(opened - started) > 0; }
+
+  // Where a partition belongs, at the receiver.
+  [[nodiscard]] RemoteMemory place(std::uint32_t partition) const {
+    return {memory.address + std::uint64_t{partition} * data.bytes(), memory.key};
+  }
 
   // Marks a partition as ready; false if it was already. The one thing that threads do without the
   // lock: the last access of the caller to this object.
@@ -252,6 +259,7 @@ class PartitionedTable {
   SendRequest* make_part(PartitionedSend& whole, std::uint32_t partition) noexcept;
   void transmit(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   void write(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
+  bool write_ahead(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   bool offer(PartitionedSend& whole, SendRequest& send, std::uint32_t partition) noexcept;
   bool take_back() noexcept;
   bool read_oldest(bool leaves_to_sender) noexcept;

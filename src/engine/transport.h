@@ -193,6 +193,12 @@ class Transport {
                               std::uint64_t /*cookie*/, std::uint32_t /*notification*/) noexcept {
     return Posted::unnotified;
   }
+  // The same, where Limits::copies, if the data can leave at once and without an act of the target:
+  // done, or else busy. For a sender that has another way.
+  virtual Posted put_at_once(Link&, const void*, RemoteMemory, std::size_t,
+                             std::uint32_t /*notification*/) noexcept {
+    return Posted::busy;
+  }
   virtual Posted get(Link& link, void* local, RemoteMemory target, std::size_t bytes,
                      std::uint64_t cookie) noexcept = 0;
 

@@ -383,7 +383,7 @@ std::span<const Family> families() {
        .conditions = "read {at_once blocking ordered};read {at_once ordered} notifications;"
                      "read blocking notifications refusals=1;read {at_once ordered} scarce=1;"
                      "read ordered notifications late bursts;read {at_once blocking} copies;"
-                     "read at_once notifications copies;read ordered copies refusals=1;"
+                     "read {at_once blocking} notifications copies;read ordered copies refusals=1;"
                      "read blocking copies scarce=1",
        .ranks =
            {{1, 1,

@@ -68,7 +68,9 @@ class Network {
     std::uint64_t cookie = 0;
     std::uint32_t notification = 0; // for the target, 0: none
     bool moved = false;
-    std::vector<std::byte> payload = {}; // of a message that is not copied: what `local` must hold
+    // Of a message that is not copied: what `local` must hold. Of a put at once: the data, which
+    // the target's poll writes.
+    std::vector<std::byte> payload = {};
   };
   // What is between two processes, in one direction: messages, puts that are `ordered`, and
   // notifications of puts that have moved.
@@ -268,6 +270,25 @@ class Network {
       if (network_.lacks()) return engine::Posted::unnotified;
       return begin(to,
                    {true, const_cast<void*>(local), target, bytes, cookie, notification, false});
+    }
+    engine::Posted put_at_once(engine::Link& to, const void* local, engine::RemoteMemory target,
+                               std::size_t bytes, std::uint32_t notification) noexcept override {
+      const InLibrary test(false);
+      check(to, "a transfer");
+      const int peer = static_cast<int>(to.rank);
+      if (!network_.conditions_.copies || network_.blocked(rank_, peer) || !network_.has_room())
+        return engine::Posted::busy;
+      if (network_.has_ended(peer)) return engine::Posted::done;
+      const auto* const begin = static_cast<const std::byte*>(local);
+      network_.nodes_[to.rank]->links[index(rank_)].inbox.push_back(
+          {{},
+           Transfer{.put = true,
+                    .remote = target,
+                    .bytes = bytes,
+                    .notification = notification,
+                    .moved = true,
+                    .payload = {begin, begin + bytes}}});
+      return engine::Posted::done;
     }
     engine::Posted get(engine::Link& from, void* local, engine::RemoteMemory source,
                        std::size_t bytes, std::uint64_t cookie) noexcept override {
@@ -494,10 +515,14 @@ class Network {
         return sink.on_first_fragment(link.rank, message.data(), front.given,
                                       message.size() - front.given);
       }
-      const Item item = std::move(link.inbox.front());
+      Item item = std::move(link.inbox.front());
       link.inbox.pop_front();
       trim(link);
       if (item.put) {
+        if (!item.put->payload.empty()) {
+          item.put->local = item.put->payload.data();
+          network_.move(rank_, *item.put);
+        }
         if (network_.on_notification) network_.on_notification(rank_, peer, *item.put);
         return sink.on_put(link.rank, item.put->notification, item.put->bytes);
       }
@@ -569,6 +594,8 @@ class Network {
     --refusals_;
     return true;
   }
+  // For a put at once.
+  bool has_room() { return !calm_ && decider_.choose(2) == 1; }
   // No more memory can be registered now.
   bool lacks() {
     if (calm_ || scarcity_ == 0 || decider_.choose(2) == 0) return false;

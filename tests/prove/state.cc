@@ -401,6 +401,8 @@ class StateHash {
             ? receive_registered(rank, transfer.cookie & ~receive_cookie)
             : send_registered(rank, transfer.cookie));
     add_memory(peer, transfer.remote);
+    for (const std::byte byte : transfer.payload)
+      add(static_cast<std::uint64_t>(byte));
   }
   // A packet of `from` to `to`.
   void add_packet(int from, int to, const std::byte* packet, std::size_t bytes) {

@@ -537,7 +537,7 @@ RemoteMemory Transport::register_cached(void* memory, std::size_t bytes) {
 }
 
 std::size_t Transport::memory_bytes() const {
-  const std::size_t chunks = has_chunks_ ? Chunks::memory_bytes(chunk_plan_) : 0;
+  const std::size_t chunks = touched_.count() * (line_bytes + chunk_plan_.bytes);
   const std::size_t seats = seats_here().size_bytes();
   return sizeof(SegmentHeader) + seats + queue_lines_ * line_bytes + chunks + heap_.used() +
          (shared_heap_ ? shared_heap_->used() : 0);

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -106,6 +107,8 @@ class Transport : public engine::Transport {
               std::size_t payload_bytes) noexcept override;
   Posted put(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie) noexcept override;
+  Posted put_at_once(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
+                     std::uint32_t notification) noexcept override;
   Posted put_notified(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                       std::uint64_t cookie, std::uint32_t notification) noexcept override;
   Posted get(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -255,7 +258,7 @@ class Transport : public engine::Transport {
   // fragments.cc
   [[nodiscard]] ChunkPlan plan_chunks(std::uint64_t offset) const;
   [[nodiscard]] const Chunks& home_of(const Peer& peer, ChunkName name) const;
-  enum class For : std::uint8_t { message, put };
+  enum class For : std::uint8_t { message, put, put_ahead };
   bool take_chunk(Peer& peer, ChunkName& name, For use);
   bool take_in_turn(const Peer& peer, ChunkName& name);
   bool take_own_chunk(ChunkName& name);
@@ -267,7 +270,8 @@ class Transport : public engine::Transport {
   void pass_on(Peer& peer, ChunkName name);
   void take_chunks_back(const Peer& peer);
   bool post_fragments(Peer& peer, const MessageBody& message);
-  bool post_put_fragment(Stream& stream);
+  [[nodiscard]] static bool is_one_chunk(const Peer& peer, std::size_t bytes);
+  bool post_put_fragment(Stream& stream, For use = For::put);
   bool post_copied(Stream& stream, ChunkName name, std::size_t bytes, std::size_t tail);
   void on_fragment(Peer& peer, const Line& line, Sink& sink);
   void on_put_fragment(Peer& peer, const Line& line, Sink& sink);
@@ -332,7 +336,7 @@ class Transport : public engine::Transport {
   Waiter waiter_;
   SharedQueueReader queue_;
   Chunks chunks_;
-  bool has_chunks_ = false;                     // they were used
+  std::bitset<Chunks::most> touched_;           // of them: those that were used
   std::array<Rank, Chunks::most> lent_to_ = {}; // whom we sent data through them last
   std::uint32_t next_chunk_ = 0;                // of ours, the next in turn
   std::uint32_t other_chunk_ = Chunks::in_turn; // and of the others

@@ -222,6 +222,63 @@ void notifications_follow_puts(const base::Settings& settings, bool mapped) {
       });
 }
 
+// Without an act of the target: as many as there are chunks for, each at once or not at all.
+TEST(Copies, PutsAtOnceWaitInTheSegmentUntilTheTargetPolls) {
+  constexpr std::size_t bytes = 64 << 10, places = 64;
+  base::Settings settings;
+  settings.shm_ring_after = 1;
+  Steps steps;
+  run_pair(
+      settings, Hindrance::none,
+      [&](Endpoint& self) {
+        std::vector<std::byte> memory(places * bytes);
+        std::uint32_t seen = 0;
+        self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t notified) {
+          EXPECT_EQ(notification, ++seen);
+          EXPECT_EQ(notified, bytes);
+          EXPECT_EQ(first_wrong(memory.data() + (seen - 1) * bytes, bytes, seen), bytes);
+        };
+        send_note(self, 1, memory.data(), memory.size());
+        while (self.receive() != "in a ring")
+          self.send_text(1, "again");
+        steps.reach(1);
+        steps.await(2); // does not poll
+        const auto put = static_cast<std::uint32_t>(std::stoul(self.receive()));
+        EXPECT_EQ(seen, put); // what came before the message is there before it
+        self.send_text(1, "read");
+        EXPECT_EQ(self.receive(), "the end");
+        EXPECT_EQ(seen, put + 1);
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(bytes + 1);
+        std::uint32_t put = 0;
+        const auto put_next = [&](std::size_t length) {
+          fill_pattern(data.data(), length, put + 1);
+          const RemoteMemory place{memory.address + put * bytes, memory.key};
+          return self.transport().put_at_once(self.link(0), data.data(), place, length, put + 1);
+        };
+        EXPECT_EQ(put_next(bytes), Posted::busy); // through the queue others write as well
+        while (self.counter("sent_by_ring") == 0) {
+          self.send_text(0, "not yet");
+          EXPECT_EQ(self.receive(), "again");
+        }
+        self.send_text(0, "in a ring");
+        steps.await(1);
+        EXPECT_EQ(put_next(bytes + 1), Posted::busy);
+        while (put < places && put_next(bytes) == Posted::done)
+          ++put;
+        EXPECT_GE(put, 8u);
+        EXPECT_LT(put, places);
+        EXPECT_EQ(self.counter("bytes_streamed"), put * bytes);
+        self.send_text(0, std::to_string(put));
+        steps.reach(2);
+        EXPECT_EQ(self.receive(), "read");
+        EXPECT_EQ(put_next(bytes), Posted::done); // there is room again
+        self.send_text(0, "the end");
+      });
+}
+
 TEST(Copies, NotificationsFollowPutsByTheKernel) {
   notifications_follow_puts(with(base::CopyPath::cma), false);
 }

@@ -30,7 +30,8 @@ struct ChunkPlan {
 class Chunks {
  public:
   static constexpr std::uint32_t most = 32;
-  // Those that are taken in turn, less than any process has; the others are for when they are out.
+  // Those that are taken in turn, less than any process has; the others are for when they are out,
+  // and for what is put ahead.
   static constexpr std::uint32_t in_turn = 6;
 
   Chunks() = default;

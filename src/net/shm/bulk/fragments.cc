@@ -16,7 +16,7 @@ namespace {
 
 // Memory of a process for its chunks, together, and the fewest that it is cut into.
 constexpr std::size_t chunks_together = 512 << 10;
-constexpr std::size_t fewest_chunks = 16;
+constexpr std::size_t fewest_chunks = 24;
 static_assert(fewest_chunks > Chunks::in_turn);
 
 // Bytes in a fragment of a put: at most half of the rest, so that the target soon ends after us,
@@ -59,15 +59,19 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
 }
 
 // A chunk for data to the peer; false if none was found. Those that its data warmed are best.
+// A put ahead may keep its chunk for long, and leaves those that are taken in turn to others.
 bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
   bool taken = false;
-  while (!taken && peer.warm.take(name))
+  while (!taken && use != For::put_ahead && peer.warm.take(name))
     taken = home_of(peer, name).take(name.chunk, name.ours ? own_seat : peer.seat);
-  if (!taken) {
-    has_chunks_ = true;
-    taken = use == For::put ? take_in_turn(peer, name) : take_own_chunk(name);
+  if (!taken)
+    taken = use == For::put       ? take_in_turn(peer, name)
+            : use == For::message ? take_own_chunk(name)
+                                  : take_other_chunk(name);
+  if (taken && name.ours) {
+    lent_to_[name.chunk] = peer.rank;
+    touched_.set(name.chunk);
   }
-  if (taken && name.ours) lent_to_[name.chunk] = peer.rank;
   return taken;
 }
 
@@ -196,18 +200,25 @@ void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
   pass_on(peer, name);
 }
 
+// Whether so many bytes are posted all or not at all, as no other process takes the room in
+// between.
+bool Transport::is_one_chunk(const Peer& peer, std::size_t bytes) {
+  return bytes <= longest_fragment && peer.ring_state == RingState::ring;
+}
+
 // The next fragment of a put, or all of its tail; false if there is no room for it now. Where
-// another process could take the room in between, each fragment of the tail has its own chunk.
-bool Transport::post_put_fragment(Stream& stream) {
+// another process could take the room in between, each fragment of the tail has its own chunk. What
+// is put ahead is one: nobody copies it out meanwhile.
+bool Transport::post_put_fragment(Stream& stream, For use) {
   Peer& peer = *stream.peer;
-  const bool is_tail = stream.bytes <= longest_fragment && peer.ring_state == RingState::ring;
+  const bool is_tail = is_one_chunk(peer, stream.bytes);
   if (is_tail && !peer.channel.out.has_room_for(most_in_tail)) return false;
   ChunkName name;
-  if (!take_chunk(peer, name, For::put)) return false;
+  if (!take_chunk(peer, name, use)) return false;
   std::byte* to = home_of(peer, name).data(name.chunk);
   const std::size_t tail = is_tail ? stream.bytes : 0;
   do {
-    const std::size_t bytes = fragment_of(stream.bytes);
+    const std::size_t bytes = use == For::put_ahead ? stream.bytes : fragment_of(stream.bytes);
     base::copy(to, stream.from, bytes);
     to += bytes;
     if (post_copied(stream, name, bytes, tail)) continue;

@@ -215,6 +215,21 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   return Posted::pending;
 }
 
+// What one chunk holds, to private memory of a peer with a ring; the peer's poll() copies it out.
+Posted Transport::put_at_once(engine::Link& link, const void* local, RemoteMemory target,
+                              std::size_t bytes, std::uint32_t notification) noexcept {
+  auto& peer = static_cast<Peer&>(link);
+  if (target.key != private_key || !is_one_chunk(peer, bytes)) return Posted::busy;
+  if (peer.ended || peer.puts_under_way != 0) return Posted::busy;
+  Stream whole;
+  whole.peer = &peer;
+  whole.from = static_cast<const std::byte*>(local);
+  whole.to = target.address;
+  whole.all = whole.bytes = bytes;
+  whole.notification = notification;
+  return post_put_fragment(whole, For::put_ahead) ? Posted::done : Posted::busy;
+}
+
 void Transport::take_up_later(Stream& stream) {
   streams_.push_back(stream);
   unfinished_.store(true, std::memory_order_relaxed);
