@@ -40,8 +40,10 @@ FIGURES = {
     "partitioned_overlap": ("Partitioned: 1 MiB in 16 partitions by 2 threads, time over full overlap, by "
                             "microseconds computed for each", "ratio", True),
     "send_after_overlap": ("The same with one send behind all", "ratio", True),
+    "by_hand_overlap": ("The same by copies into shared memory, without MPI", "ratio", True),
     "partitioned_waited": ("Partitioned, to a receiver that waits from the beginning", "ratio", True),
     "send_after_waited": ("The same with one send behind all", "ratio", True),
+    "by_hand_waited": ("The same by copies into shared memory, without MPI", "ratio", True),
     "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),
     "get_flush_us": ("Get of 8 bytes and flush, allocated window", "us", True),
     "fetch_and_op_us": ("Fetch-and-op and flush, two ranks on one word", "us", True),

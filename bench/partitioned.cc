@@ -3,17 +3,20 @@
 // each of 16 partitions; rank 0 fills the partition of 1 MiB behind each step and marks it, rank 1
 // receives, and reads all of it at the end. Prints the time from a barrier until both sides have
 // ended, over that of the computation alone (full overlap): with partitioned communication
-// (`partitioned_overlap`), and with one ordinary send behind all (`send_after_overlap`). Then the
+// (`partitioned_overlap`), with one ordinary send behind all (`send_after_overlap`), and without
+// MPI: the threads copy each partition into a window of shared memory, where the receiver reads it
+// (`by_hand_overlap`), which is the least that there is to do. Then the
 // same with a receiver that does not compute, but waits from the beginning
-// (`partitioned_waited`, `send_after_waited`); there the computation alone is that of rank 0 while
-// rank 1 sleeps, outside of MPI, and what rank 1 takes to read comes to it. The parameter is the
-// computation of a step, in microseconds.
+// (`partitioned_waited`, `send_after_waited`, `by_hand_waited`); there the computation alone is
+// that of rank 0 while rank 1 sleeps, outside of MPI, and what rank 1 takes to read comes to it.
+// The parameter is the computation of a step, in microseconds.
 //
 //   partitioned US ...
 #include "bench.h"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -42,10 +45,46 @@ void compute(std::vector<char>& data, long iterations, Ready ready) {
 }
 
 volatile unsigned long seen;
-void read(const std::vector<char>& data) {
-  const auto* words = reinterpret_cast<const unsigned long*>(data.data());
-  seen = std::accumulate(words, words + data.size() / sizeof *words, 0ul);
+void read(const char* data) {
+  const auto* words = reinterpret_cast<const unsigned long*>(data);
+  seen = std::accumulate(words, words + partitions * bytes / sizeof *words, 0ul);
 }
+
+// Memory of rank 1 that both have: all partitions, and the round in which each was written.
+class Window {
+ public:
+  Window() {
+    MPI_Aint all = rank_of_memory == bench::rank ? flags_at + partitions * sizeof(unsigned) : 0;
+    int unit = 0;
+    MPI_Win_allocate_shared(all, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &window_);
+    MPI_Win_shared_query(window_, rank_of_memory, &all, &unit, &memory_);
+    if (bench::rank == rank_of_memory) std::memset(memory_, 0, static_cast<std::size_t>(all));
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  ~Window() { MPI_Win_free(&window_); }
+
+  void write(int partition, const char* data, unsigned round) {
+    std::memcpy(memory_ + partition * bytes, data, bytes);
+    flag(partition).store(round, std::memory_order_release);
+  }
+  const char* wait_for_all(unsigned round) {
+    for (int i = 0; i < partitions; ++i) {
+      while (flag(i).load(std::memory_order_acquire) != round)
+        sched_yield();
+    }
+    return memory_;
+  }
+
+ private:
+  static constexpr int rank_of_memory = 1, flags_at = partitions * bytes;
+  std::atomic_ref<unsigned> flag(int partition) {
+    return std::atomic_ref(reinterpret_cast<unsigned*>(memory_ + flags_at)[partition]);
+  }
+
+  char* memory_ = nullptr;
+  MPI_Win window_ = MPI_WIN_NULL;
+};
 
 // Seconds of a round: the slower side's, from a barrier on.
 template <class Round>
@@ -60,7 +99,7 @@ double time(Round round) {
 
 // Seconds of the computation of rank 0 while rank 1 sleeps, and of reading.
 template <class Round>
-double time_beside_a_sleeper(double us, const std::vector<char>& data, Round round) {
+double time_beside_a_sleeper(double us, const char* data, Round round) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (bench::rank == 1) usleep(static_cast<useconds_t>(2 * us * partitions / threads + 2000));
   const double begin = MPI_Wtime();
@@ -82,12 +121,13 @@ void measure(double us, bool receiver_computes) {
   else
     MPI_Precv_init(data.data(), partitions, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
                    &request);
-  // The three in turn, so that what disturbs one disturbs all.
-  std::vector<double> alone, partitioned, after;
+  Window window;
+  // All in turn, so that what disturbs one disturbs the others.
+  std::vector<double> alone, partitioned, after, by_hand;
   const auto time_and_read = [&](auto round) {
     return time([&] {
       round();
-      if (bench::rank == 1) read(data);
+      if (bench::rank == 1) read(data.data());
     });
   };
   for (int round = 0; round < rounds; ++round) {
@@ -95,7 +135,7 @@ void measure(double us, bool receiver_computes) {
       if (computes) compute(mine, iterations, [](int) {});
     };
     alone.push_back(receiver_computes ? time_and_read(computation)
-                                      : time_beside_a_sleeper(us, data, computation));
+                                      : time_beside_a_sleeper(us, data.data(), computation));
     partitioned.push_back(time_and_read([&] {
       MPI_Start(&request);
       if (computes)
@@ -113,6 +153,14 @@ void measure(double us, bool receiver_computes) {
         MPI_Isend(data.data(), partitions * bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &ordinary);
       MPI_Wait(&ordinary, MPI_STATUS_IGNORE);
     }));
+    const auto number = static_cast<unsigned>(round + 1);
+    by_hand.push_back(time([&] {
+      if (computes)
+        compute(mine, iterations, [&](int i) {
+          if (bench::rank == 0) window.write(i, data.data() + i * bytes, number);
+        });
+      if (bench::rank == 1) read(window.wait_for_all(number));
+    }));
   }
   MPI_Request_free(&request);
   const double full = bench::median(alone);
@@ -121,6 +169,7 @@ void measure(double us, bool receiver_computes) {
   };
   figure("partitioned_overlap", "partitioned_waited", bench::median(partitioned));
   figure("send_after_overlap", "send_after_waited", bench::median(after));
+  figure("by_hand_overlap", "by_hand_waited", bench::median(by_hand));
 }
 
 } // namespace

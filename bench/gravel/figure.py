@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import shlex
+import statistics
 import subprocess
 import sys
 
@@ -98,26 +99,29 @@ def run(command, seconds=SECONDS):
     return done.stdout
 
 
-def times_in(output):
-    """{pattern: {bytes: {variant: seconds}}}, of one run where there are several; behind a line
-    "= NAME" that one stands for "mpi" in the names of variants."""
+def times_in(output, of_runs):
+    """{pattern: {bytes: {variant: seconds}}}, by `of_runs` of several runs; behind a line "= NAME" that
+    one stands for "mpi" in the names of variants."""
     found, name = {}, "mpi"
     for row in output.splitlines():
         words = row.split()
         if len(words) == 2 and words[0] == "=":
             name = words[1]
         if len(words) == 4 and words[0] in ("ring", "wavefront"):
-            sizes = found.setdefault(words[0], {})
-            jobs = sizes.setdefault(words[2], {})
+            jobs = found.setdefault(words[0], {}).setdefault(words[2], {})
             jobs.setdefault(name, {}).setdefault(words[1].replace("mpi", name), []).append(float(words[3]))
     return {pattern: {size: {variant: seconds for variants in jobs.values()
-                             for variant, seconds in median_run(variants).items()}
+                             for variant, seconds in of_runs(variants).items()}
                       for size, jobs in sizes.items()} for pattern, sizes in found.items()}
 
 
+def medians(variants):
+    return {variant: statistics.median(times) for variant, times in variants.items()}
+
+
 def median_run(variants):
-    """{variant: seconds} of the run whose times are together the median: a machine may be in another
-    state from run to run, so times of different runs do not compare."""
+    """The times of the run that is the median of all: where the machine may be faster in the next run,
+    times of different runs do not compare."""
     runs = sorted(zip(*variants.values()), key=sum)
     return dict(zip(variants, runs[(len(runs) - 1) // 2]))
 
@@ -133,7 +137,7 @@ def shared_memory(programs, repeats):
             for pattern, ranks in data["ranks"].items():
                 outputs[library] = outputs.get(library, "") + "".join(
                     f"= {name}\n" + run(job) for name, job in programs.jobs(library, pattern, ranks, 1, {}))
-    data["libraries"] = {library: times_in(output) for library, output in outputs.items()}
+    data["libraries"] = {library: times_in(output, median_run) for library, output in outputs.items()}
     return data
 
 
@@ -146,7 +150,7 @@ def soft_roce(programs, repeats):
                              for name, job in programs.jobs(library, pattern, ranks, 160,
                                                             OVER_VERBS[library]))
         data["libraries"][library] = times_in(
-            run(in_guest(["sh", "-c", script], VM_SECONDS - 10, "--icount"), VM_SECONDS))
+            run(in_guest(["sh", "-c", script], VM_SECONDS - 10, "--icount"), VM_SECONDS), medians)
     return data
 
 
@@ -244,7 +248,7 @@ def main():
     parser.add_argument("--over", choices=NETWORKS, action="append", help="one network, or more")
     parser.add_argument("--out", type=pathlib.Path, default=DOCS)
     parser.add_argument("--repeats", type=int, default=9,
-                        help="runs, of which the median one counts; over soft-RoCE three at most (%(default)s)")
+                        help="runs, of which the median counts; over soft-RoCE three at most (%(default)s)")
     parser.add_argument("--draw", type=pathlib.Path, metavar="JSON", help="only draw this")
     options = parser.parse_args()
     picture = options.out / "gravel.png"

@@ -9,6 +9,7 @@
 program patterns
   use mpi
   use gravel
+  use computation
   implicit none
   integer, parameter :: sizes(3) = [1024, 16384, 262144] ! doubles: 8 KiB, 128 KiB, 2 MiB
   integer, parameter :: largest = 262144, strips = 4, rounds = 7, most = 2 ! neighbours each way
@@ -17,7 +18,6 @@ program patterns
       'gravel_announced', 'gravel_read', 'mpi_strips', 'gravel_strips', 'gravel_one']
 
   double precision, asynchronous :: outgoing(largest, most), incoming(largest, most)
-  double precision :: source(128), sink(128)
   integer :: from(most), to(most), froms, tos
   integer :: rank, ranks, rows, columns, which, k, v, fewer, ierror
   character(len=16) :: only, argument, beginning
@@ -28,7 +28,6 @@ program patterns
   call gravel_init(MPI_COMM_WORLD)
   call gravel_register(outgoing, 8_gravel_size_kind * size(outgoing))
   call gravel_register(incoming, 8_gravel_size_kind * size(incoming))
-  source = [(dble(k), k=1, 128)]
   outgoing = 0
   incoming = 0
 
@@ -159,13 +158,10 @@ contains
     call use_all(n)
   end subroutine
 
-  ! What is sent (Figure 3 of the paper).
+  ! What is sent, and what is done with what has come.
   subroutine compute(k, first, last)
     integer, intent(in) :: k, first, last
-    integer :: i
-    do i = first, last
-      outgoing(i, k) = source(1 + modulo(i - 1, 128))
-    end do
+    call make(outgoing(:, k), first, last)
   end subroutine
 
   subroutine compute_all(n)
@@ -176,14 +172,11 @@ contains
     end do
   end subroutine
 
-  ! What is done with what has come.
   subroutine use_all(n)
     integer, intent(in) :: n
-    integer :: i, j
+    integer :: j
     do j = 1, froms
-      do i = 1, n
-        sink(1 + modulo(i - 1, 128)) = incoming(i, j)
-      end do
+      call use_up(incoming(:, j), n)
     end do
   end subroutine
 
@@ -289,7 +282,7 @@ contains
     if (variant /= 'none') then
       do j = 1, froms
         do i = 1, n
-          if (incoming(i, j) == source(1 + modulo(i - 1, 128))) cycle
+          if (incoming(i, j) == 1 + modulo(i - 1, 128)) cycle
           print *, 'rank', rank, ': ', variant, ' has brought a wrong value at', i
           error stop
         end do
