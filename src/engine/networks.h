@@ -70,6 +70,7 @@ class Networks {
   void begin_wait() const { nearest().begin_wait(); }
   void give_turn() const { nearest().give_turn(); }
   void resume() const { nearest().resume(); }
+  void pause_wait() const { nearest().pause_wait(); }
 
  private:
   void idle_with_others(unsigned fruitless, unsigned longest_us) const;

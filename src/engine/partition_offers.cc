@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Partitions where the processor that posts a put copies it, as in shared memory. For a receiver
-// that computes they are copied ahead, as far as there is room for them on the way. Else they are
+// that computes they are copied ahead, if the network has room for them on the way. Else they are
 // offered, and the side that has nothing else to do moves them, with a permit that only one of them
 // gets. A receiver that waits reads while the sender computes. Of two that wait the sender writes:
 // together they copy faster than side by side.
@@ -14,12 +14,18 @@ namespace macadam::engine {
 // caches of the thread that has just made them.
 bool PartitionedTable::write_ahead(PartitionedSend& whole, SendRequest& send,
                                    std::uint32_t partition) noexcept {
-  Transport& transport = *whole.peer->transport;
-  if (whole.first_notification == 0 || transport.waits(*whole.peer->link)) return false;
-  if (transport.put_at_once(*whole.peer->link, engine_.flat(send), whole.place(partition),
-                            send.bytes, whole.first_notification + partition) != Posted::done)
+  Peer& peer = *whole.peer;
+  Transport& transport = *peer.transport;
+  if (whole.first_notification == 0 || transport.waits(*peer.link) ||
+      transport.peer_sleeps(*peer.link) || !engine_.may_post(peer))
+    return false;
+  if (transport.put_at_once(*peer.link, engine_.flat(send), whole.place(partition), send.bytes,
+                            whole.first_notification + partition) != Posted::done)
     return false;
   ++engine_.counters_.partitions_ahead;
+  ++engine_.counters_.notified;
+  send.stage = SendStage::written;
+  engine_.note(Step::Kind::data, send);
   engine_.finish_send(send, MPI_SUCCESS);
   return true;
 }

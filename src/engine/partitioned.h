@@ -32,11 +32,11 @@ class PartitionedTable;
 //   partition ready: waits          <------ started: PARTITIONED_READY (memory), each round
 //   ... put, notification (or FIN)  ------> counts the bytes of its own partitions
 //
-// Where the processor that posts a put copies it, a partition is offered to a receiver that waits
-// (PARTITION_OFFER, with a permit to read it): the thread that computes it need not copy it, and
-// whichever side waits does, the receiver by reading, or else the sender by taking the permit back
-// and writing. To one that computes it is put at once, where it waits in the network until the
-// receiver polls, or offered if there is no room.
+// Where the processor that posts a put copies it, a partition for a receiver that computes is put
+// at once, if there is room on the way, and waits in the network until the receiver polls. Else it
+// is offered (PARTITION_OFFER, with a permit to read it): the thread that computes it need not copy
+// it, and whichever side waits does, the receiver by reading, or else the sender by taking the
+// permit back and writing.
 //
 // The two sides may cut the buffer into different numbers of partitions: a notification names the
 // sender's, and the receiver counts what is missing of its own.

@@ -316,6 +316,8 @@ class Transport {
   virtual void give_turn() {}
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;
+  // The same, but another wait follows soon: peers may go on to leave data for it.
+  virtual void pause_wait() { resume(); }
   // Ends a sleep in idle(), or the one that an idle() has promised.
   virtual void wake() {}
   // For a network on which nobody sleeps, since another one does that for both: what arrives after

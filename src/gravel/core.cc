@@ -345,7 +345,8 @@ void Core::list_counters(base::CounterList& list) const {
   add("filled", "buffers whose last fragment told of the end", counters_.filled);
   add("promised", "promised buffers that were announced before they were posted",
       counters_.promised);
-  add("copied", "promised buffers whose data were copied", counters_.copied);
+  add("copied", "promised buffers whose data were copied from their place", counters_.copied);
+  add("straight", "... and that a message filled without one", counters_.straight);
   add("joined", "fragments that moved with the one before", counters_.joined);
   add("credits", "times room in a ledger was credited without an entry", counters_.credits);
   add("ledger_full", "entries that found their ledger full", counters_.ledger_full);

@@ -28,7 +28,7 @@
 
 namespace macadam::gravel {
 
-using RequestId = std::uint64_t; // never 0
+using RequestId = std::uint64_t; // 0: none is needed
 using BufferId = std::uint64_t;  // never 0
 
 inline constexpr int any_source = -1;
@@ -166,6 +166,7 @@ struct CoreCounters {
   std::uint64_t filled = 0;
   std::uint64_t promised = 0;
   std::uint64_t copied = 0;
+  std::uint64_t straight = 0;
   std::uint64_t joined = 0;
   std::uint64_t credits = 0;
   std::uint64_t ledger_full = 0;

@@ -39,7 +39,9 @@ class Driver {
         idled = true;
       }
     }
-    if (idled) expect_the_next_wait();
+    // A program that moves data by explicit calls is soon back, and what peers leave meanwhile in
+    // the segment costs them less than a copy by the kernel.
+    if (idled) core_.networks().pause_wait();
   }
   // Waits for an announcement from `source`, which `take` takes from the core once it is there.
   template <class Take>
@@ -66,10 +68,6 @@ class Driver {
   // Where others need the core, the producer may be one of them.
   static unsigned looks_of(const engine::Limits& network) {
     return network.shares_cores ? 0 : network.polls_before_idle;
-  }
-  void expect_the_next_wait() {
-    core_.networks().resume();
-    core_.networks().begin_wait();
   }
   void watch(int on);
   void watch_peer(Rank peer);

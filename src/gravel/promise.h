@@ -16,9 +16,10 @@ struct Request;
 // Receive buffers that the program has promised to post. Up to Limits::cheap_copy they
 // have a ring of places in the library's memory, of which the producer is told before the program
 // posts anything: the data of the n-th buffer come into the next place, and are copied from there
-// when both have come, data and memory. Each place is bound to the next buffer that is
-// posted, and announced again, half a ring at once, when it is free. A buffer that finds no
-// announced place is announced by itself, so a producer never waits for one that was posted.
+// when both have come, data and memory; or, as a message, straight to memory that is there already.
+// Each place is bound to the next buffer that is posted, and announced again, half a ring at once,
+// when it is free. A buffer that finds no announced place is announced by itself, so a producer
+// never waits for one that was posted.
 struct Promise : base::ListNode<> {
   enum class State : std::uint8_t { free, announced, filled, failed, over };
   struct Place {

@@ -167,6 +167,7 @@ void Core::on_first_fragment(Rank source, const std::byte* message, std::size_t 
                              std::size_t rest) noexcept try {
   Peer& from = peer(source);
   if (from.failed) return;
+  from.coming = {};
   Filling filling{};
   if (bytes < sizeof filling) fail(Code::system, "rank {} sent {} bytes", source, bytes);
   std::memcpy(&filling, message, sizeof filling);
@@ -195,6 +196,7 @@ void Core::on_next_fragment(Rank source, const std::byte* data, std::size_t byte
 
 // True once all is there.
 bool Core::fill(Coming& coming, const std::byte* data, std::size_t bytes) {
+  if (bytes > coming.left) fail(Code::system, "a message is longer than it said");
   base::copy(coming.to, data, bytes);
   coming.to += bytes;
   coming.left -= bytes;
@@ -206,7 +208,7 @@ void Core::end_message(const Named& filled, const Coming& message) {
   filled.place.state = Promise::State::filled;
   if (filled.place.posted == nullptr) return;
   if (message.to == promise.memory_of(filled.place) + promise.bytes) return deliver(filled);
-  ++counters_.copied;
+  ++counters_.straight;
   end_use(filled, Code::success);
 }
 

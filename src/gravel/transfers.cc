@@ -162,7 +162,9 @@ std::uint32_t Core::filling_notification(const Transfer& transfer) {
 // Whether data are all of a promised buffer, and go as a message: where the network's puts are a
 // processor's copies, they are copied twice whatever way they go, and that of messages is shortest.
 bool Core::travel_as_message(const Buffer& buffer, std::size_t bytes) {
-  return buffer.promised && bytes == buffer.bytes && buffer.peer->transport->limits().copies;
+  const engine::Limits& limits = buffer.peer->transport->limits();
+  return buffer.promised && bytes == buffer.bytes && limits.copies &&
+         sizeof(Filling) + bytes <= limits.message;
 }
 
 engine::Posted Core::send_whole(const Buffer& buffer, const void* memory) {

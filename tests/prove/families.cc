@@ -380,11 +380,15 @@ std::span<const Family> families() {
        .quick = false},
       {.name = "partitions",
        .about = "partitions in every order, cut otherwise by the receiver, two rounds in flight",
-       .conditions = "read {at_once blocking ordered};read {at_once ordered} notifications;"
-                     "read blocking notifications refusals=1;read {at_once ordered} scarce=1;"
-                     "read ordered notifications late bursts;read {at_once blocking} copies;"
-                     "read {at_once blocking} notifications copies;read ordered copies refusals=1;"
-                     "read blocking copies scarce=1",
+       .conditions =
+           "read {at_once blocking ordered};read {at_once ordered} notifications;"
+           "read blocking notifications refusals=1;read {at_once ordered} scarce=1;"
+           "read ordered notifications late bursts;read {at_once blocking} copies;"
+           "read {at_once blocking ordered} notifications copies;read ordered copies refusals=1;"
+           "read ordered notifications copies refusals=1;read blocking notifications copies "
+           "scarce=1;"
+           "read ordered notifications copies late bursts;"
+           "read blocking copies scarce=1",
        .ranks =
            {{1, 1,
              "psend 1 0 2 6,start 0,ready 0 1,ready 0 0,end 0,start 0,ready 0 0,ready 0 1;"
@@ -399,7 +403,7 @@ std::span<const Family> families() {
        .about = "several partitioned operations of one tag, messages among them",
        .conditions =
            "{read write} {at_once blocking};read ordered notifications;write ordered scarce=1;"
-           "read {at_once ordered} copies",
+           "read {at_once ordered} copies;read at_once notifications copies",
        .ranks =
            {{1, 1,
              "psend 1 0 1 8,psend 1 0 2 4,start 1,ready 1 1,start 0,ready 0 0,ready 1 0;"
@@ -434,7 +438,8 @@ std::span<const Family> families() {
       {.name = "deaths_in_rounds",
        .about = "one side of a partitioned operation disappears",
        .conditions = "read {at_once blocking ordered} deaths=1;"
-                     "read ordered notifications deaths=1;read blocking copies deaths=1",
+                     "read ordered notifications deaths=1;read blocking copies deaths=1;"
+                     "read blocking notifications copies deaths=1",
        .ranks = {{1, 1,
                   "psend 1 0 2 6,start 0,ready 0 1,ready 0 0,end 0,start 0,ready 0 0;"
                   "psend 1 0 3 4,start 0,ready 0 2,mark 0 0,ready 0 1"},
@@ -456,7 +461,7 @@ std::span<const Family> families() {
       {.name = "starved_rounds",
        .about = "... in rounds of partitions, on either side",
        .conditions = "read {at_once ordered} starved=1;read ordered notifications starved=1;"
-                     "read at_once copies starved=1",
+                     "read at_once copies starved=1;read at_once notifications copies starved=1",
        .ranks = {{1, 1,
                   "psend 1 0 2 6,start 0,ready 0 1,ready 0 0;"
                   "psend 1 0 1 12g,start 0,mark 0 0,end 0,start 0"},

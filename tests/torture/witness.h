@@ -40,10 +40,6 @@ class Witness final : public engine::Transport, engine::Sink {
                               std::uint32_t notification) noexcept override {
     return transport_.put_notified(link, local, target, bytes, cookie, notification);
   }
-  engine::Posted put_at_once(engine::Link& link, const void* local, engine::RemoteMemory target,
-                             std::size_t bytes, std::uint32_t notification) noexcept override {
-    return transport_.put_at_once(link, local, target, bytes, notification);
-  }
   engine::Posted get(engine::Link& link, void* local, engine::RemoteMemory target,
                      std::size_t bytes, std::uint64_t cookie) noexcept override {
     return transport_.get(link, local, target, bytes, cookie);

@@ -148,6 +148,7 @@ class Transport : public engine::Transport {
   }
   void give_turn() override { waiter_.give_turn(); }
   void resume() override;
+  void pause_wait() override;
   void wake() override { waiter_.rouse(); }
   void sleep_sooner() override { waiter_.sleep_sooner(); }
   [[nodiscard]] double now() const override { return system_.now(); }
@@ -304,6 +305,7 @@ class Transport : public engine::Transport {
   bool cross_copy_more(Stream& stream, std::size_t most);
   bool finish(Stream& stream, Sink& sink);
   bool advance_streams(Sink& sink);
+  void advance_outside_wait();
   void take_up_later(Stream& stream);
   void ask(PendingGet& get);
   bool take_back(PendingGet& get);

@@ -220,6 +220,11 @@ void Waiter::resume() {
   rouse(); // no peer need ring any more; a thread of ours that sleeps announces itself again
 }
 
+void Waiter::pause() {
+  waiting_.store(false, std::memory_order_relaxed);
+  rouse();
+}
+
 void Waiter::yield() {
   count(counts_.yields);
   yields_.fetch_add(1, std::memory_order_relaxed);

@@ -102,6 +102,7 @@ class Waiter {
   void begin_wait();
   void give_turn();
   void resume();
+  void pause(); // engine::Transport::pause_wait()
   // Gives the core to those that share it, unless that costs too much.
   void pass_core();
 
@@ -111,10 +112,12 @@ class Waiter {
   // A process that this one talks to, at most once each. Its header outlives the waits.
   void meet(const SegmentHeader& neighbour, bool of_lower_rank);
 
-  // Whether this process does nothing but poll: SegmentHeader::waiting is 1 + its core.
-  [[nodiscard]] bool waiting() const { return own_.waiting.load(std::memory_order_relaxed) != 0; }
+  // Whether this process does nothing but poll. Peers see SegmentHeader::waiting, 1 + its core,
+  // also in a pause.
+  [[nodiscard]] bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Tells peers that this process is occupied, until told otherwise.
   void set_waiting(bool waiting) {
+    waiting_.store(waiting, std::memory_order_relaxed);
     own_.waiting.store(waiting ? 1 + system_.core() : 0, std::memory_order_release);
   }
 
@@ -167,6 +170,7 @@ class Waiter {
 
   System& system_;
   SegmentHeader& own_;
+  std::atomic<bool> waiting_ = false;
   YieldCost cost_;
   const double spin_seconds_;
   bool has_barrier_ = false;

@@ -277,17 +277,17 @@ std::vector<Program> all_programs() {
     for (const Program& program : {promised_writes(4), promised_writes_in_flight(),
                                    promised_writes_between_others(), promised_strips()})
       add(program, {.slots = slots, .copies = false}, "no copies");
-    // Where they go as messages.
+    // Where they go as messages, all of them or the short ones.
     for (const Program& program :
          {promised_writes(4), promised_writes_in_flight(), promised_writes_between_others(),
           promised_strips(), promise_that_is_passed()}) {
-      add(program, {.slots = slots, .messages = true}, "messages");
-      add(program, {.slots = slots, .refusals = 2, .messages = true}, "messages, two refusals");
-      add(program, {.slots = slots, .ends = Ends::later, .late = true, .messages = true},
+      add(program, {.slots = slots, .messages = 13}, "messages");
+      add(program, {.slots = slots, .messages = 12}, "short messages");
+      add(program, {.slots = slots, .refusals = 2, .messages = 13}, "messages, two refusals");
+      add(program, {.slots = slots, .ends = Ends::later, .late = true, .messages = 13},
           "messages, late connections");
       for (const int rank : {0, 1})
-        add(program, {.slots = slots, .mortal = rank, .messages = true},
-            "messages, a process ends");
+        add(program, {.slots = slots, .mortal = rank, .messages = 13}, "messages, a process ends");
     }
     add(ring_of_three(), {.slots = slots}, "at once"); // the others have too many orders
     for (const Program& program : threes()) {

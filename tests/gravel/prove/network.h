@@ -177,11 +177,12 @@ class Network {
     Node(Network& network, int rank, int ranks)
         : links(index(ranks)), network_(network), rank_(rank) {
       limits_ = {.name = "proof",
+                 .message = network.conditions_.messages,
                  .packet = 6, // of fragments that move together
                  .cheap_copy = network.conditions_.copies ? 16u : 0u,
                  .notified_put = sizeof(Entry),
                  .orders_puts = network.conditions_.says_ordered,
-                 .copies = network.conditions_.messages};
+                 .copies = network.conditions_.messages != 0};
       for (int peer = 0; peer < ranks; ++peer)
         links[index(peer)].rank = static_cast<Rank>(peer);
     }
@@ -216,6 +217,7 @@ class Network {
                 std::size_t payload_bytes) noexcept override {
       Operation operation{
           .bytes = header_bytes + payload_bytes, .notification = filled_place, .is_message = true};
+      if (operation.bytes > limits_.message) network_.say("a message is too long");
       operation.copy.resize(operation.bytes);
       std::memcpy(operation.copy.data(), header, header_bytes);
       std::memcpy(operation.copy.data() + header_bytes, payload, payload_bytes);
@@ -391,17 +393,23 @@ class Network {
     }
   }
 
-  // Its first half, or the rest.
+  // All of it, its first fragment, with a byte of data, or the rest.
   void deliver_message(engine::Sink& sink, Link& of, int source, Operation& message) {
     const auto from = static_cast<Rank>(source);
-    const std::size_t half = message.bytes / 2;
-    if (!std::exchange(message.begun, true))
-      return sink.on_first_fragment(from, message.copy.data(), half, message.bytes - half);
+    constexpr std::size_t first = sizeof(Filling) + 1;
+    if (!message.begun && decider_.choose(2) == 1) {
+      message.begun = true;
+      return sink.on_first_fragment(from, message.copy.data(), first, message.bytes - first);
+    }
     message.notified = true;
-    const std::vector<std::byte> rest(message.copy.begin() + static_cast<std::ptrdiff_t>(half),
-                                      message.copy.end());
+    const auto at = message.copy.begin() + (message.begun ? static_cast<std::ptrdiff_t>(first) : 0);
+    const bool is_whole = !message.begun;
+    const std::vector<std::byte> data(at, message.copy.end());
     tidy(of);
-    sink.on_next_fragment(from, rest.data(), rest.size());
+    if (is_whole)
+      sink.on_message(from, data.data(), data.size());
+    else
+      sink.on_next_fragment(from, data.data(), data.size());
   }
 
   const Conditions conditions_;

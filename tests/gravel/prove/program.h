@@ -50,8 +50,9 @@ struct Conditions {
   int mortal = -1;          // this process may end at any time
   // The network has memory for the places of promised buffers, and copies are cheap.
   bool copies = true;
-  // Puts are a processor's copies, so that whole promised buffers go as messages, in two fragments.
-  bool messages = false;
+  // If not 0, puts are a processor's copies, so that whole promised buffers go as messages, of so
+  // many bytes at most; whole or in two fragments.
+  std::size_t messages = 0;
 };
 
 struct Program {

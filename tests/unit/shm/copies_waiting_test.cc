@@ -30,6 +30,29 @@ TEST(Copies, AStreamThatStallsIsFinishedByTheKernel) {
       });
 }
 
+// Peers take both for processes that wait, which neither does.
+TEST(Copies, APutInAPauseIsNotLeftForTheNextWait) {
+  Steps steps;
+  run_pair(
+      {}, Hindrance::none,
+      [&](Endpoint& self) {
+        self.transport().idle(1, 0);
+        self.transport().pause_wait();
+        take_put(self, steps);
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(most);
+        fill_pattern(data.data(), most, 1);
+        self.transport().idle(1, 0);
+        self.transport().pause_wait();
+        EXPECT_EQ(self.transport().put(self.link(0), data.data(), memory, most, 5), Posted::done);
+        steps.reach(1);
+        EXPECT_GT(self.counter("bytes_streamed"), 0u);
+        self.send_text(0, "put");
+      });
+}
+
 TEST(Copies, ThePipelineThatIsSetIsKeptTo) {
   constexpr std::size_t bytes = 200'000;
   constexpr unsigned rounds = 100;

@@ -396,9 +396,18 @@ bool Transport::advance_streams(Sink& sink) {
   return moved;
 }
 
-// What was begun in a wait must not stand still while this process computes.
 void Transport::resume() {
   waiter_.resume();
+  advance_outside_wait();
+}
+
+void Transport::pause_wait() {
+  waiter_.pause();
+  advance_outside_wait();
+}
+
+// What was begun in a wait must not stand still while this process computes.
+void Transport::advance_outside_wait() {
   for (Stream& stream : streams_)
     advance(stream);
 }
