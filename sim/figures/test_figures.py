@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The measurements behind the figures, with few ranks, and what the papers claim of them."""
+import json
 import os
+import pathlib
 import unittest
 
 import measure
@@ -8,6 +10,7 @@ import presets
 from runs import Programs, RunFailed
 
 LARGEST = 16
+DOCS = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "figures"
 
 
 class Figures(unittest.TestCase):
@@ -25,6 +28,13 @@ class Figures(unittest.TestCase):
         for held in data["model"]["bytes"].values():
             self.assertEqual(len(held), len(data["model"]["ranks"]))
             self.assertEqual(held, sorted(held))
+
+    def test_published_memory_is_that_of_this_version(self):
+        published = json.loads((DOCS / "memory.json").read_text())["model"]
+        today = self.programs.model(published["ranks"], list(published["bytes"]), "ndr")
+        for receive, sizes in published["bytes"].items():
+            for then, now in zip(sizes, today["bytes"][receive], strict=True):
+                self.assertLess(abs(then - now) / now, 0.01, f"{receive}: make figures FIGURE=memory")
 
     def test_idle_ranks_cost_little(self):
         less, more = measure.idle_ranks(self.programs, "ndr", [16, 64])
