@@ -59,7 +59,8 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
 }
 
 // A chunk for data to the peer; false if none was found. Those that its data warmed are best.
-// A put ahead may keep its chunk for long, and leaves those that are taken in turn to others.
+// A put ahead may keep its chunk for long: it leaves those that are taken in turn to others, and
+// looks at a second one, as the first may be kept as long.
 bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
   bool taken = false;
   while (!taken && use != For::put_ahead && peer.warm.take(name))
