@@ -5,11 +5,11 @@
 // ended, over that of the computation alone (full overlap): with partitioned communication
 // (`partitioned_overlap`), with one ordinary send behind all (`send_after_overlap`), and without
 // MPI: the threads copy each partition into a window of shared memory, where the receiver reads it
-// (`by_hand_overlap`), which is the least that there is to do. Then the
-// same with a receiver that does not compute, but waits from the beginning
-// (`partitioned_waited`, `send_after_waited`, `by_hand_waited`); there the computation alone is
-// that of rank 0 while rank 1 sleeps, outside of MPI, and what rank 1 takes to read comes to it.
-// The parameter is the computation of a step, in microseconds.
+// (`by_hand_overlap`), which is the least that there is to do. Then the same with a receiver that
+// does not compute, but waits from the beginning (`partitioned_waited`, `send_after_waited`,
+// `by_hand_waited`); there the computation alone is that of rank 0 while rank 1 sleeps, outside of
+// MPI, and what rank 1 takes to read comes to it. The parameter is the computation of a step, in
+// microseconds.
 //
 //   partitioned US ...
 #include "bench.h"

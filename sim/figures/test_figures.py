@@ -2,15 +2,14 @@
 """The measurements behind the figures, with few ranks, and what the papers claim of them."""
 import json
 import os
-import pathlib
 import unittest
 
 import measure
 import presets
+from figures import DOCS
 from runs import Programs, RunFailed
 
 LARGEST = 16
-DOCS = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "figures"
 
 
 class Figures(unittest.TestCase):

@@ -26,18 +26,19 @@ const char* name_of(RequestKind kind) {
 }
 
 // What a request that has ended without success is told to whoever waits for it.
-[[noreturn]] void fail_with(const Request& ended) {
+Error failure_of(const Request& ended) {
   // A network may end transfers before it says why.
   const bool gone = ended.code == Code::peer || ended.peer->failed;
   const Rank with = ended.peer->rank;
   if (gone)
-    fail(Code::peer, "rank {} is gone; {} it ({} bytes, tag {}) has failed", with,
-         name_of(ended.kind), ended.bytes, ended.tag);
+    return {Code::peer, fmt::format("rank {} is gone; {} it ({} bytes, tag {}) has failed", with,
+                                    name_of(ended.kind), ended.bytes, ended.tag)};
   const bool announced =
       ended.kind == RequestKind::receive_buffer || ended.kind == RequestKind::send_buffer;
-  fail(ended.code, "{} rank {} ({} bytes, tag {}) has failed: {}", name_of(ended.kind), with,
-       ended.bytes, ended.tag,
-       announced ? "that rank could not move all data" : "the network could not move all data");
+  return {ended.code, fmt::format("{} rank {} ({} bytes, tag {}) has failed: {}",
+                                  name_of(ended.kind), with, ended.bytes, ended.tag,
+                                  announced ? "that rank could not move all data"
+                                            : "the network could not move all data")};
 }
 
 } // namespace
@@ -164,7 +165,7 @@ void Core::check_tag(int tag, bool may_be_any) const {
        may_be_any ? " (or GRAVEL_ANY_TAG)" : "");
 }
 
-Request& Core::find_request(RequestId id) const {
+Request& Core::request(RequestId id) const {
   Request* const found = request_ids_.find(id);
   if (found == nullptr)
     fail(Code::request, "{:#x} is no request, or one that was waited for already", id);
@@ -198,21 +199,17 @@ void Core::erase(Request& over) {
   request_slab_.free(&over);
 }
 
-void Core::finish(const Request& over) {
+void Core::finish(Request& over) {
   if (!over.complete) fail(Code::incomplete, "request {:#x} is not complete", over.id);
-  Request& ended = find_request(over.id);
-  if (ended.code == Code::success) [[likely]]
-    return erase(ended);
-  try {
-    fail_with(ended);
-  } catch (...) {
-    erase(ended);
-    throw;
-  }
+  if (over.code == Code::success) [[likely]]
+    return erase(over);
+  const Error failure = failure_of(over);
+  erase(over);
+  throw failure;
 }
 
 void Core::release(RequestId id) {
-  Request& released = find_request(id);
+  Request& released = request(id);
   if (released.complete)
     erase(released);
   else

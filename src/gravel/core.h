@@ -233,9 +233,9 @@ class Core final : engine::Sink {
   // ---- Requests.
 
   // Valid until it is finished. Throws Code::request if there is no such request.
-  [[nodiscard]] const Request& request(RequestId id) const { return find_request(id); }
+  [[nodiscard]] Request& request(RequestId id) const;
   // Ends a complete request. Throws what it failed with.
-  void finish(const Request& request);
+  void finish(Request& request);
   // Nobody will wait for it.
   void release(RequestId id);
 
@@ -285,7 +285,6 @@ class Core final : engine::Sink {
   void reach(Peer& peer);
   void connect(Peer& peer);
   void check_tag(int tag, bool may_be_any) const;
-  [[nodiscard]] Request& find_request(RequestId id) const;
   [[nodiscard]] Buffer& find_buffer(BufferId id) const;
   RequestId post_buffer(EntryKind kind, int to, const void* memory, std::size_t bytes, int tag);
   Request& make_request(RequestKind kind, Peer& peer, std::size_t bytes, int tag, Region* region);
@@ -346,6 +345,8 @@ class Core final : engine::Sink {
   [[nodiscard]] bool joins_held(BufferId buffer, const void* memory, std::size_t bytes,
                                 std::size_t offset) const;
   void extend_held(std::size_t bytes, std::size_t offset);
+  void note_put(Buffer& buffer, std::size_t offset, std::size_t bytes);
+  void note_told(Buffer& buffer);
   [[nodiscard]] static std::size_t joined_bytes(const Buffer& buffer);
   [[nodiscard]] static bool may_wait(const Transfer& transfer);
   bool release_held();

@@ -13,7 +13,7 @@ void Driver::finish(RequestId id) {
   finish(core_.request(id));
 }
 
-void Driver::finish(const Request& request) {
+void Driver::finish(Request& request) {
   wait(static_cast<int>(request.peer->rank), [&] { return request.complete; });
   core_.finish(request);
 }

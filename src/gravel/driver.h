@@ -52,7 +52,7 @@ class Driver {
   }
   // Waits for a request, and finishes it. 0: nothing is to be waited for.
   void finish(RequestId id);
-  void finish(const Request& request);
+  void finish(Request& request);
   // After something was begun: it leaves now if it can. A connection is waited for, as nobody could
   // say when the program calls again.
   void push();

@@ -83,9 +83,12 @@ RequestId Core::begin(BufferId id, bool is_get, void* memory, std::size_t bytes,
     ++into.unfinished;
     with.unposted.push_back(transfer);
     held_ = &transfer;
-    if (!is_get) into.put.add(offset, offset + bytes);
-    ++(is_get ? counters_.gets : counters_.puts);
-    (is_get ? counters_.bytes_got : counters_.bytes_put) += bytes;
+    if (is_get) {
+      ++counters_.gets;
+      counters_.bytes_got += bytes;
+    } else {
+      note_put(into, offset, bytes);
+    }
   }
   if (may_wait(*held_)) return request;
   try {
@@ -125,10 +128,20 @@ bool Core::joins_held(BufferId id, const void* memory, std::size_t bytes,
 // By such a fragment.
 void Core::extend_held(std::size_t bytes, std::size_t offset) {
   held_->bytes += bytes;
-  held_->buffer->put.add(offset, offset + bytes);
+  note_put(*held_->buffer, offset, bytes);
   ++counters_.joined;
+}
+
+void Core::note_put(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+  buffer.put.add(offset, offset + bytes);
   ++counters_.puts;
   counters_.bytes_put += bytes;
+}
+
+// Its last data have told the consumer.
+void Core::note_told(Buffer& buffer) {
+  buffer.fin_queued = buffer.fin_left = true;
+  ++counters_.filled;
 }
 
 bool Core::release_held() {
@@ -178,11 +191,8 @@ bool Core::send_at_once(Buffer& buffer, const void* memory, std::size_t bytes) {
   const bool may = travel_as_message(buffer, bytes) && buffer.put.bytes() == 0;
   if (!may || !buffer.peer->connected) return false;
   if (send_whole(buffer, memory) != engine::Posted::done) return false;
-  buffer.put.add(0, bytes);
-  buffer.fin_queued = buffer.fin_left = true;
-  ++counters_.filled;
-  ++counters_.puts;
-  counters_.bytes_put += bytes;
+  note_put(buffer, 0, bytes);
+  note_told(buffer);
   return true;
 }
 
@@ -210,11 +220,10 @@ bool Core::post(Transfer& transfer) {
   const engine::Posted posted = hand_over(transfer, notification);
   if (posted == engine::Posted::busy) return false;
   if (notification != 0 && posted != engine::Posted::refused) {
-    buffer.fin_queued = buffer.fin_left = true;
+    note_told(buffer);
     Peer::In& in = buffer.peer->in[static_cast<std::size_t>(Ledger::receive_info)];
     if (!buffer.promised && buffer.position == in.credited)
       ++in.credited; // as Core::end_filled() does
-    ++counters_.filled;
   }
   if (posted != engine::Posted::pending) {
     end(transfer, posted == engine::Posted::done);

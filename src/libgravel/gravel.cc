@@ -259,7 +259,7 @@ int gravel_wait(gravel_request* request) {
   return call("gravel_wait", [&](Driver& driver, Core& core) {
     need(request, "request");
     if (*request == GRAVEL_REQUEST_NULL) return;
-    const gravel::Request& its = core.request(id_of(*request)); // a wrong one stays as it is
+    gravel::Request& its = core.request(id_of(*request)); // a wrong one stays as it is
     *request = GRAVEL_REQUEST_NULL;
     driver.finish(its);
   });
@@ -271,7 +271,7 @@ int gravel_test(gravel_request* request, int* flag) {
     need(flag, "flag");
     *flag = 1;
     if (*request == GRAVEL_REQUEST_NULL) return;
-    const gravel::Request& its = core.request(id_of(*request));
+    gravel::Request& its = core.request(id_of(*request));
     if (!its.complete) core.progress();
     *flag = its.complete ? 1 : 0;
     if (*flag == 0) return;

@@ -276,8 +276,7 @@ class Network {
       const InLibrary test(false);
       check(to, "a transfer");
       const int peer = static_cast<int>(to.rank);
-      if (!network_.conditions_.copies || network_.blocked(rank_, peer) || !network_.has_room())
-        return engine::Posted::busy;
+      if (network_.blocked(rank_, peer) || !network_.has_room()) return engine::Posted::busy;
       if (network_.has_ended(peer)) return engine::Posted::done;
       const auto* const begin = static_cast<const std::byte*>(local);
       network_.nodes_[to.rank]->links[index(rank_)].inbox.push_back(

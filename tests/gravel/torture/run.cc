@@ -394,7 +394,7 @@ class Run::Rank final : public boot::Job {
     Core& core = driver_->core();
     const std::uint64_t id = std::exchange(request, 0);
     if (id == over_at_once) return true;
-    const Request& its = core.request(id);
+    Request& its = core.request(id);
     await(static_cast<int>(its.peer->rank), [&] { return its.complete; });
     core.finish(its);
     return true;

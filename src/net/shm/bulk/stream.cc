@@ -38,6 +38,13 @@ bool is_worth(std::uint32_t& in_vain) {
   return in_vain < few_in_vain || ++in_vain % again_every == 0;
 }
 
+void set_data(Stream& stream, Peer& peer, const void* from, std::uint64_t to, std::size_t bytes) {
+  stream.peer = &peer;
+  stream.from = static_cast<const std::byte*>(from);
+  stream.to = to;
+  stream.all = stream.bytes = bytes;
+}
+
 } // namespace
 
 // --- Cross-memory attach.
@@ -193,10 +200,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   Stream* const made = stream_slab_.try_make();
   if (made == nullptr) return Posted::busy;
   Stream& stream = *made;
-  stream.peer = &peer;
-  stream.from = static_cast<const std::byte*>(local);
-  stream.to = target.address;
-  stream.all = stream.bytes = bytes;
+  set_data(stream, peer, local, target.address, bytes);
   stream.notification = notification;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
@@ -222,10 +226,7 @@ Posted Transport::put_at_once(engine::Link& link, const void* local, RemoteMemor
   if (target.key != private_key || !is_one_chunk(peer, bytes)) return Posted::busy;
   if (peer.ended || peer.puts_under_way != 0) return Posted::busy;
   Stream whole;
-  whole.peer = &peer;
-  whole.from = static_cast<const std::byte*>(local);
-  whole.to = target.address;
-  whole.all = whole.bytes = bytes;
+  set_data(whole, peer, local, target.address, bytes);
   whole.notification = notification;
   return post_put_fragment(whole, For::put_ahead) ? Posted::done : Posted::busy;
 }
@@ -507,10 +508,7 @@ void Transport::on_get_request(Peer& peer, const Line& line) {
     if (!Claims::take_from(*peer.header, request.claim, request.ticket)) return;
   }
   Stream& stream = *stream_slab_.make();
-  stream.peer = &peer;
-  stream.from = reinterpret_cast<const std::byte*>(request.from);
-  stream.to = request.to;
-  stream.all = stream.bytes = request.bytes;
+  set_data(stream, peer, reinterpret_cast<const void*>(request.from), request.to, request.bytes);
   stream.end = Stream::End::answer_get;
   stream.id = request.id;
   take_up_later(stream);
