@@ -146,9 +146,11 @@ void levels(Context& context) {
         std::pair("alltoall", &segments.alltoall)})
     *bytes = static_cast<std::size_t>(std::max<std::int64_t>(
         context.parameters.number(name, static_cast<std::int64_t>(*bytes)), 1));
-  // Nobody reads the data, so all ranks share them.
+  // Nobody reads the data, so all ranks share them, and what the library copies them to.
   static std::vector<std::byte> out;
   static std::vector<std::byte> in;
+  alignas(mem::Buffers::alignment) static std::array<std::byte, std::size_t{16} << 20> copies;
+  Rank::current()->process()->instance->coll->scratch.alias_long(copies);
   for (const Case& one : cases) {
     if (!only.empty() && only != one.name) continue;
     known = true;

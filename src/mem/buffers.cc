@@ -24,7 +24,7 @@ std::size_t room(std::size_t bytes) {
   return (bytes + Buffers::alignment - 1) & ~(Buffers::alignment - 1);
 }
 
-void release(void* buffer) {
+void free_aligned(void* buffer) {
   ::operator delete (buffer, std::align_val_t{Buffers::alignment});
 }
 
@@ -34,7 +34,7 @@ Buffers::~Buffers() {
   for (Free*& list : free_) {
     while (list != nullptr) {
       Free* next = list->next;
-      release(list);
+      free_aligned(list);
       list = next;
     }
   }
@@ -64,8 +64,7 @@ void Buffers::give(std::byte* buffer, std::size_t bytes) noexcept {
   if (buffer == nullptr) return;
   const std::size_t size = room(bytes);
   if (bytes > largest_class || cached_ + size > cache_limit_) {
-    held_ -= size;
-    release(buffer);
+    release(buffer, size);
     return;
   }
   const unsigned index = size_class(bytes);
@@ -76,10 +75,17 @@ void Buffers::give(std::byte* buffer, std::size_t bytes) noexcept {
 std::byte* Buffers::allocate(std::size_t bytes) noexcept {
   const std::size_t size = room(bytes);
   if (size == 0) return nullptr;
-  void* const memory = ::operator new (size, std::align_val_t{alignment}, std::nothrow);
+  const bool aliased = size > largest_class && size <= alias_.size();
+  void* const memory =
+      aliased ? alias_.data() : ::operator new (size, std::align_val_t{alignment}, std::nothrow);
   if (memory == nullptr) return nullptr;
   held_ += size;
   return static_cast<std::byte*>(memory);
+}
+
+void Buffers::release(std::byte* buffer, std::size_t size) noexcept {
+  held_ -= size;
+  if (buffer != alias_.data()) free_aligned(buffer);
 }
 
 } // namespace macadam::mem

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 namespace macadam::mem {
 
@@ -29,6 +30,11 @@ class Buffers {
   // Gives back what take(bytes) returned, with the same `bytes`. Null is allowed.
   void give(std::byte* buffer, std::size_t bytes) noexcept;
 
+  // From now on all buffers of more than `largest_class` bytes are `memory` (the caller's,
+  // aligned), as far as it is long enough: for simulations of more ranks than the machine has
+  // memory for, whose data nobody reads. They count as if they were held.
+  void alias_long(std::span<std::byte> memory) { alias_ = memory; }
+
   // Bytes held from the system: taken and cached.
   [[nodiscard]] std::size_t bytes() const { return held_; }
   [[nodiscard]] std::size_t cached_bytes() const { return cached_; }
@@ -41,11 +47,13 @@ class Buffers {
   static constexpr unsigned classes = 15; // 64 bytes to 1 MiB
 
   std::byte* allocate(std::size_t bytes) noexcept;
+  void release(std::byte* buffer, std::size_t size) noexcept;
 
   std::array<Free*, classes> free_ = {};
   std::size_t cache_limit_;
   std::size_t held_ = 0;
   std::size_t cached_ = 0;
+  std::span<std::byte> alias_;
 };
 
 } // namespace macadam::mem

@@ -56,6 +56,28 @@ TEST(Buffers, LongBuffersGoBackToTheSystem) {
   EXPECT_EQ(buffers.bytes(), 0u);
 }
 
+TEST(Buffers, LongBuffersMayAllBeOne) {
+  alignas(Buffers::alignment) static std::array<std::byte, 2 * Buffers::largest_class> one;
+  Buffers buffers;
+  buffers.alias_long(one);
+  std::byte* const first = buffers.take(Buffers::largest_class + 1);
+  std::byte* const second = buffers.take(one.size());
+  std::byte* const longer = buffers.take(one.size() + 1);
+  std::byte* const shorter = buffers.take(Buffers::largest_class);
+  EXPECT_EQ(first, one.data());
+  EXPECT_EQ(second, one.data());
+  EXPECT_NE(longer, one.data());
+  EXPECT_NE(shorter, one.data());
+  const std::size_t unaliased = one.size() + Buffers::alignment + Buffers::largest_class;
+  EXPECT_EQ(buffers.bytes(), Buffers::largest_class + Buffers::alignment + one.size() + unaliased);
+  buffers.give(first, Buffers::largest_class + 1);
+  buffers.give(second, one.size());
+  EXPECT_EQ(buffers.bytes(), unaliased);
+  buffers.give(longer, one.size() + 1);
+  buffers.give(shorter, Buffers::largest_class);
+  EXPECT_EQ(buffers.bytes(), buffers.cached_bytes());
+}
+
 TEST(Buffers, KeepsNoMoreThanItsBound) {
   Buffers buffers(10'000);
   std::vector<std::byte*> taken;
