@@ -15,7 +15,8 @@ Task alltoall(Collective& self) {
   if (self.needs_board()) return run_with_board(self, &alltoall);
   const Arguments& a = self.arguments;
   if (a.in_place) {
-    return self.choose(Kind::alltoall, a.receive[0].bytes()) == Algorithm::shared
+    const Algorithm algorithm = self.choose(Kind::alltoall, a.receive[0].bytes());
+    return algorithm == Algorithm::shared || algorithm == Algorithm::straight
                ? alltoall_shared(self, a.receive, a.receive)
                : alltoall_in_place(self, a.receive);
   }
@@ -29,6 +30,8 @@ Task alltoall_on(Comm& comm, Blocks out, Blocks in) {
     return alltoall_slices(comm, out, in);
   case Algorithm::shared:
     return alltoall_shared(comm, out, in);
+  case Algorithm::straight:
+    return alltoall_straight(comm, out, in);
   case Algorithm::direct:
     return alltoall_direct(comm, out, in);
   case Algorithm::bruck:

@@ -123,6 +123,10 @@ class Board {
   // This rank needs nothing any more that stands at the next `count` positions.
   void pass(SlotRing& ring, std::uint32_t count = 1);
 
+  // Each rank can read and write the memory of every other (Transport::read(), write()).
+  [[nodiscard]] bool reaches_all() const { return reaches_all_; }
+  void set_reaches_all() { reaches_all_ = true; }
+
   // This rank will not touch the panels of others any more.
   void leave() noexcept;
   // All others have said so.
@@ -156,8 +160,20 @@ class Board {
   [[nodiscard]] int behind(const SlotRing& ring, Position position, WordOf&& word_of) const;
 
   int rank_;
+  bool reaches_all_ = false;
   std::vector<Peer> peers_;
 };
+
+inline Algorithm Comm::choose(Kind kind, std::uint64_t bytes, bool ordered, bool may_share,
+                              bool even) const {
+  const Among among = board != nullptr && may_share
+                          ? (board->reaches_all() ? Among::reaching : Among::sharing)
+                      : team->connected ? Among::connected
+                      : frequent        ? Among::frequent
+                                        : Among::all;
+  const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
+  return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
+}
 
 // A collective's turn on its board. One that ends before end() breaks the board.
 class Turn {

@@ -9,14 +9,17 @@
 
 namespace macadam::coll {
 
+void check_own(const Data& from, const Data& to) {
+  if (from.bytes() == to.bytes()) return;
+  base::fail(MPI_ERR_TRUNCATE,
+             "a rank's own data: {} bytes are sent, {} received: counts and types must describe "
+             "the same data",
+             from.bytes(), to.bytes());
+}
+
 void copy(const Data& from, const Data& to) {
+  check_own(from, to);
   const std::size_t bytes = from.bytes();
-  if (bytes != to.bytes()) {
-    base::fail(MPI_ERR_TRUNCATE,
-               "a rank's own data: {} bytes are sent, {} received: counts and types must describe "
-               "the same data",
-               bytes, to.bytes());
-  }
   if (bytes == 0) return;
   if (from.type->contiguous() && to.type->contiguous()) {
     base::copy(to.address, from.address, bytes);

@@ -51,7 +51,9 @@ struct Blocks {
   }
 };
 
-// Copies local data. Both describe the same number of bytes; they do not overlap.
+// What a rank sends to itself must be as long as what it receives: throws MPI_ERR_TRUNCATE.
+void check_own(const Data& from, const Data& to);
+// Copies local data. Both describe the same number of bytes, see above; they do not overlap.
 void copy(const Data& from, const Data& to);
 
 // Memory of the library's for `count` elements of a type, for as long as the object lives. Small

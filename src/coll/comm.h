@@ -71,14 +71,7 @@ struct Comm {
   // By which algorithm; the same answer on all ranks. `may_share`: not
   // false for what no board can take. `even`: blocks, if any, are of one length.
   [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false,
-                                 bool may_share = true, bool even = true) const {
-    const Among among = board != nullptr && may_share ? Among::sharing
-                        : team->connected             ? Among::connected
-                        : frequent                    ? Among::frequent
-                                                      : Among::all;
-    const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
-    return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
-  }
+                                 bool may_share = true, bool even = true) const; // board.h
   // `bytes` contiguous bytes at `address` (never written if they are only sent).
   [[nodiscard]] Data bytes(const void* address, std::size_t count) const {
     return {const_cast<void*>(address), static_cast<MPI_Count>(count), &shared->byte};

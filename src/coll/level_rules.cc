@@ -83,7 +83,7 @@ RuleTable::RuleTable(const std::string& levels, bool over_tcp) {
   for (std::size_t kind = 0; kind < own_.size(); ++kind) {
     const auto add = [&](bool of_one_machine) {
       std::ranges::copy_if(defaults[kind], std::back_inserter(own_[kind]), [=](const Rule& rule) {
-        return rule.among != Among::machines && (rule.among == Among::sharing) == of_one_machine;
+        return rule.among != Among::machines && is_shared(rule.among) == of_one_machine;
       });
     };
     add(true);

@@ -27,9 +27,11 @@ Task scatter(Collective& self) {
   if (self.arguments.inside != nullptr) return inter_scatter(self);
   if (self.needs_board()) return run_with_board(self, &scatter);
   const Arguments& a = self.arguments;
-  keep_own(self);
   const Data mine = share(self);
-  switch (self.choose(Kind::scatter, mine.bytes())) {
+  const Algorithm algorithm = self.choose(Kind::scatter, mine.bytes());
+  if (algorithm == Algorithm::straight) return scatter_straight(self, a.send, mine, a.root);
+  keep_own(self);
+  switch (algorithm) {
   case Algorithm::shared:
     return scatter_shared(self, a.send, mine, a.root);
   case Algorithm::binomial:

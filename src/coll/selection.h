@@ -39,9 +39,11 @@ enum class Algorithm : std::uint8_t {
   bruck,
   pairwise,
   // On two levels (levels.cc):
-  leaders, // inside each machine, and between their first ranks
-  slices,  // as many ranks of each machine as there are in all take part across machines
-  pairs,   // pairs in ceil(log2(n)) steps, for any even n
+  leaders,  // inside each machine, and between their first ranks
+  slices,   // as many ranks of each machine as there are in all take part across machines
+  pairs,    // pairs in ceil(log2(n)) steps, for any even n
+  straight, // each block is copied once, from the memory of one rank to that of another
+            // (straight.h)
 };
 
 // Who may take a rule: all who are at least this near.
@@ -50,6 +52,7 @@ enum class Among : std::uint8_t {
   frequent,  // ranks whose communicator has had many blocking collectives (Comm::frequent)
   connected, // ranks of whom none has to be connected to another first (Team::connected)
   sharing,   // ranks that have a board (board.h), which are connected, too
+  reaching,  // ... and of which each can read and write the others' memory (Board::reaches_all())
   machines,  // ranks on several machines (Machines::serve()), however near
 };
 
@@ -79,6 +82,10 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 // The algorithms that a collective has, for tests and tuning.
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);
+// Whether it is for ranks of one machine that share memory.
+[[nodiscard]] constexpr bool is_shared(Among among) {
+  return among == Among::sharing || among == Among::reaching;
+}
 // Whether it is one of levels.cc.
 [[nodiscard]] constexpr bool is_on_levels(Algorithm algorithm) {
   return algorithm == Algorithm::leaders || algorithm == Algorithm::slices;

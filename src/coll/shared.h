@@ -93,12 +93,14 @@ inline Task pass_notes(Comm& comm, Position note, Called mine) {
   board.pass(board.notes);
 }
 
-// Long data of ranks that all give and take, behind a note that is published: write(step) fills
+// Long data of ranks that all give and take, behind a note that is published (none: the others have
+// passed theirs, and so has this rank): write(step) fills
 // this rank's chunk of a step, and read(step) takes from the others', when all have written theirs.
 // A rank writes as far ahead as there is room, even before it knows the others' notes, so one that
 // shares its core does much in a turn; and reads as soon as it can.
 template <class Write, class Read>
-Task flow(Comm& comm, Position note, Called mine, Steps steps, Write write, Read read) {
+Task flow(Comm& comm, std::optional<Position> note, Called mine, Steps steps, Write write,
+          Read read) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
   const Position first = chunks.position;
@@ -113,7 +115,7 @@ Task flow(Comm& comm, Position note, Called mine, Steps steps, Write write, Read
   while (write_next()) {
   }
   board.await_all(chunks, first); // behind the notes
-  co_await pass_notes(comm, note, mine);
+  if (note) co_await pass_notes(comm, *note, mine);
   for (std::uint32_t step = 0; step < steps.count;) {
     bool moved = write_next();
     int behind = -1;

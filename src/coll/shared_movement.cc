@@ -89,48 +89,63 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   Called called(Kind::gather, bytes, root);
   Turn turn(comm, called);
   SlotRing& notes = board.notes;
-  SlotRing& chunks = board.chunks;
   const Position note = notes.position;
   const int n = comm.size();
-  const bool takes = comm.rank() == root;
-  const Steps steps = Steps::one_way(bytes > notes.room ? bytes : 0, chunks.room, least_step);
-  if (!takes) {
-    ByteStream stream(mine);
+  const bool is_long = bytes > notes.room;
+  if (comm.rank() != root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (steps.count == 0) stream.read(0, board.data(notes, comm.rank(), note), bytes);
+    if (!is_long) ByteStream(mine).read(0, board.data(notes, comm.rank(), note), bytes);
     board.publish_to(root, notes, note, called);
-    board.pass(notes);
-    for (std::uint32_t step = 0; step < steps.count; ++step) {
-      const Position at = chunks.position;
+  } else {
+    board.await_all(notes, note);
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (root + distance) % n;
+      co_await board.written(comm, notes, from, note);
+      check_note(comm, from, note, called);
+      if (!is_long) ByteStream(all[from]).write(0, board.data(notes, from, note), bytes);
+    }
+  }
+  board.pass(notes);
+  if (is_long) co_await gather_chunks(comm, called, mine, all, root);
+  turn.end();
+}
+
+Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
+  Board& board = *comm.board;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const Steps steps = Steps::one_way(mine.bytes(), chunks.room, least_step);
+  ByteStream stream(mine);
+  for (std::uint32_t step = 0; step < steps.count; ++step) {
+    const Position at = chunks.position;
+    if (comm.rank() != root) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
       stream.read(steps.begin(step), board.data(chunks, comm.rank(), at), steps.units(step));
       board.publish_to(root, chunks, at, called);
-      board.pass(chunks);
-    }
-    turn.end();
-    co_return;
-  }
-  board.await_all(notes, note);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (root + distance) % n;
-    co_await board.written(comm, notes, from, note);
-    check_note(comm, from, note, called);
-    if (steps.count == 0) ByteStream(all[from]).write(0, board.data(notes, from, note), bytes);
-  }
-  board.pass(notes);
-  for (std::uint32_t step = 0; step < steps.count; ++step) {
-    const Position at = chunks.position;
-    board.await_all(chunks, at);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (root + distance) % n;
-      co_await board.written(comm, chunks, from, at);
-      ByteStream(all[from]).write(steps.begin(step), board.data(chunks, from, at),
-                                  steps.units(step));
+    } else {
+      board.await_all(chunks, at);
+      for (int distance = 1; distance < n; ++distance) {
+        const int from = (root + distance) % n;
+        co_await board.written(comm, chunks, from, at);
+        ByteStream(all[from]).write(steps.begin(step), board.data(chunks, from, at),
+                                    steps.units(step));
+      }
     }
     board.pass(chunks);
   }
-  turn.end();
 }
+
+namespace {
+
+// A part of every rank's block, but the root's, one behind the other.
+void write_parts(std::byte* to, const Blocks& all, int n, int root, std::size_t first,
+                 std::size_t count, std::size_t stride) {
+  for (int rank = 0; rank < n; ++rank)
+    if (rank != root)
+      ByteStream(all[rank]).read(first, to + static_cast<std::size_t>(rank) * stride, count);
+}
+
+} // namespace
 
 // A part of each rank's block in every chunk. The root is done when its last data are there.
 Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
@@ -140,45 +155,48 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   Called called(Kind::scatter, bytes, root);
   Turn turn(comm, called);
   SlotRing& notes = board.notes;
-  SlotRing& chunks = board.chunks;
   const Position note = notes.position;
   const int n = comm.size();
-  const auto own = static_cast<std::size_t>(comm.rank());
-  const bool gives = comm.rank() == root;
-  const std::size_t total = bytes * static_cast<std::size_t>(n);
-  const Steps steps = Steps::one_way(total > notes.room ? bytes : 0, room_for_each(board, n),
-                                     least_step / static_cast<std::size_t>(n));
-  const auto write_all = [&](std::byte* to, std::size_t first, std::size_t count,
-                             std::size_t stride) {
-    for (int rank = 0; rank < n; ++rank)
-      if (rank != root)
-        ByteStream(all[rank]).read(first, to + static_cast<std::size_t>(rank) * stride, count);
-  };
-  if (gives) {
+  const bool is_long = bytes * static_cast<std::size_t>(n) > notes.room;
+  if (comm.rank() == root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (steps.count == 0) write_all(board.data(notes, root, note), 0, bytes, bytes);
+    if (!is_long) write_parts(board.data(notes, root, note), all, n, root, 0, bytes, bytes);
     board.publish(notes, note, called);
   } else {
     co_await board.written(comm, notes, root, note);
     check_note(comm, root, note, called);
-    if (steps.count == 0)
-      ByteStream(mine).write(0, board.data(notes, root, note) + own * bytes, bytes);
+    if (!is_long)
+      ByteStream(mine).write(
+          0, board.data(notes, root, note) + static_cast<std::size_t>(comm.rank()) * bytes, bytes);
   }
   board.pass(notes);
+  if (is_long) co_await scatter_chunks(comm, called, all, mine, root);
+  turn.end();
+}
+
+Task scatter_chunks(Comm& comm, Called called, Blocks all, Data mine, int root) {
+  Board& board = *comm.board;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const Steps steps = Steps::one_way(mine.bytes(), room_for_each(board, n),
+                                     least_step / static_cast<std::size_t>(n));
+  ByteStream stream(mine);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
     const Position at = chunks.position;
-    if (gives) {
+    if (comm.rank() == root) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      write_all(board.data(chunks, root, at), steps.begin(step), steps.units(step), steps.each);
+      write_parts(board.data(chunks, root, at), all, n, root, steps.begin(step), steps.units(step),
+                  steps.each);
       board.publish(chunks, at, called);
     } else {
       co_await board.written(comm, chunks, root, at);
-      ByteStream(mine).write(steps.begin(step), board.data(chunks, root, at) + own * steps.each,
-                             steps.units(step));
+      stream.write(steps.begin(step),
+                   board.data(chunks, root, at) +
+                       static_cast<std::size_t>(comm.rank()) * steps.each,
+                   steps.units(step));
     }
     board.pass(chunks);
   }
-  turn.end();
 }
 
 namespace {
@@ -245,31 +263,64 @@ Task allgather_shared(Comm& comm, Blocks all) {
       });
 }
 
-// A part of each block for another rank in every chunk, in the order of ranks. `out` and `in` may
-// be the same memory: what is read into a part of a block has been written from there before.
-Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
-  const int others = comm.size() - 1;
-  const std::size_t bytes = in[0].bytes();
-  if (bytes == 0 || others == 0) co_return;
-  const std::size_t total = bytes * static_cast<std::size_t>(others);
-  const Steps steps = Steps::both_ways(total > comm.board->notes.room ? bytes : 0,
-                                       room_for_each(*comm.board, others));
-  const std::size_t one = steps.count == 0 ? bytes : steps.each;
-  const auto part = [=](std::uint32_t step) { return std::min(one, bytes - step * one); };
-  // Where the block for `rank` stands in what `from` has written.
-  const auto place = [=](int from, int rank) {
+namespace {
+
+// An alltoall by steps: a part of each block for another rank, in the order of ranks.
+struct Parts {
+  const Comm& comm;
+  const Blocks& out;
+  const Blocks& in;
+  std::size_t one; // bytes of a part
+
+  [[nodiscard]] std::size_t bytes(std::uint32_t step) const {
+    return std::min(one, in[0].bytes() - step * one);
+  }
+  // Where the part for `rank` stands in what `from` has written.
+  [[nodiscard]] std::size_t place(int from, int rank) const {
     return static_cast<std::size_t>(rank < from ? rank : rank - 1) * one;
-  };
-  const int own = comm.rank();
+  }
+  void write(std::uint32_t step, std::byte* to) const {
+    for (int rank = 0; rank < comm.size(); ++rank)
+      if (rank != comm.rank())
+        ByteStream(out[rank]).read(step * one, to + place(comm.rank(), rank), bytes(step));
+  }
+  void read(std::uint32_t step, int from, const std::byte* what) const {
+    ByteStream(in[from]).write(step * one, what + place(from, comm.rank()), bytes(step));
+  }
+};
+
+Steps alltoall_steps(const Comm& comm, std::size_t bytes) {
+  return Steps::both_ways(bytes, room_for_each(*comm.board, comm.size() - 1));
+}
+
+} // namespace
+
+// `out` and `in` may be the same memory: what is read into a part of a block has been written from
+// there before.
+Task alltoall_shared(Comm& comm, Blocks out, Blocks in) {
+  const std::size_t bytes = in[0].bytes();
+  const int others = comm.size() - 1;
+  if (bytes == 0 || others == 0) co_return;
+  const bool is_long = bytes * static_cast<std::size_t>(others) > comm.board->notes.room;
+  const Steps steps = alltoall_steps(comm, is_long ? bytes : 0);
+  const Parts parts{comm, out, in, is_long ? steps.each : bytes};
   co_await exchange_shared(
       comm, {Kind::alltoall, bytes}, steps,
-      [&](std::uint32_t step, std::byte* to) {
-        for (int rank = 0; rank <= others; ++rank)
-          if (rank != own)
-            ByteStream(out[rank]).read(step * one, to + place(own, rank), part(step));
-      },
-      [&](std::uint32_t step, int from, const std::byte* what) {
-        ByteStream(in[from]).write(step * one, what + place(from, own), part(step));
+      [&](std::uint32_t step, std::byte* to) { parts.write(step, to); },
+      [&](std::uint32_t step, int from, const std::byte* what) { parts.read(step, from, what); });
+}
+
+Task alltoall_chunks(Comm& comm, Called called, Blocks out, Blocks in) {
+  const Steps steps = alltoall_steps(comm, in[0].bytes());
+  const Parts parts{comm, out, in, steps.each};
+  const Position first = comm.board->chunks.position;
+  co_await flow(
+      comm, {}, called, steps, [&](std::uint32_t step, std::byte* to) { parts.write(step, to); },
+      [&](std::uint32_t step) {
+        for (int distance = 1; distance < comm.size(); ++distance) {
+          const int from = (comm.rank() + distance) % comm.size();
+          parts.read(step, from, comm.board->data(comm.board->chunks, from, first + step));
+        }
       });
 }
 

@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,7 +61,8 @@ struct Step {
 struct Program {
   std::vector<Call> calls;
   std::vector<std::vector<Step>> ranks;
-  bool sleeps = false; // a rank that finds nothing sleeps until it is woken
+  bool sleeps = false;   // a rank that finds nothing sleeps until it is woken
+  bool straight = false; // blocks go straight from rank to rank, where they can
 };
 
 Program blocking(int ranks, const std::vector<Call>& calls) {
@@ -71,6 +74,10 @@ Program blocking(int ranks, const std::vector<Call>& calls) {
 Program sleeping(int ranks, const std::vector<Call>& calls) {
   Program program = blocking(ranks, calls);
   program.sleeps = true;
+  return program;
+}
+Program straight(Program program) {
+  program.straight = true;
   return program;
 }
 
@@ -198,12 +205,22 @@ class Part {
   Arguments arguments_;
 };
 
+constexpr auto reached = [](Kind kind) {
+  return coll::Rule{kind, INT_MAX, UINT64_MAX, coll::Algorithm::straight, coll::Among::reaching};
+};
+constexpr std::array straight_rules = {reached(Kind::gather), reached(Kind::scatter),
+                                       reached(Kind::alltoall)};
+
 // The ranks with boards for the tags that programs here use, cleared before each run.
 class Ranks {
  public:
-  Ranks(int n, bool sleep) : shape_(shape_for(sleep)), world_(n, test::sharing(test::calm())) {
-    for (int rank = 0; rank < n; ++rank)
+  Ranks(int n, bool sleep, bool straight) : shape_(shape_for(sleep)), world_(n, options()) {
+    for (int rank = 0; rank < n; ++rank) {
       world_.resources(rank).panels.shape = shape_;
+      for (const coll::Rule& rule : straight_rules)
+        if (straight)
+          world_.resources(rank).rules[static_cast<std::size_t>(rule.kind)] = {&rule, 1};
+    }
     sequences_.resize(static_cast<std::size_t>(n));
     for (int i = 0; i < rounds; ++i) // a nonblocking tag has its board from its second turn on
       for (const bool blocks : {false, true})
@@ -241,7 +258,9 @@ class Ranks {
         std::fill_n(panel, shape_.bytes(), std::byte{0});
         resources.panels.clear(panel);
         const coll::Comm comm(resources, world_.team(rank), tag);
-        world_.boards(rank).put(tag, std::make_unique<Board>(comm, its));
+        auto board = std::make_unique<Board>(comm, its);
+        board->set_reaches_all();
+        world_.boards(rank).put(tag, std::move(board));
       }
     }
     std::fill(sequences_.begin(), sequences_.end(), coll::Sequence());
@@ -250,6 +269,12 @@ class Ranks {
   }
 
  private:
+  // What is in the panels is a part of the state, so names of memory are the same in each run.
+  static test::LoopbackOptions options() {
+    test::LoopbackOptions options = test::sharing(test::calm());
+    options.names_repeat = true;
+    return options;
+  }
   static constexpr std::int32_t tags = 3; // of blocking collectives, and of two nonblocking ones
   static constexpr int rounds = 16;
 
@@ -356,8 +381,8 @@ void run(Machine& machine, Ranks& ranks, const Program& program, Machine::Order 
   machine.run(std::move(bodies), ranks.shared(), order);
   engine::word_step = nullptr;
 }
-std::unique_ptr<Ranks> make_ranks(std::size_t n, bool sleep) {
-  return std::make_unique<Ranks>(static_cast<int>(n), sleep);
+std::unique_ptr<Ranks> make_ranks(std::size_t n, bool sleep, bool straight = false) {
+  return std::make_unique<Ranks>(static_cast<int>(n), sleep, straight);
 }
 // Ranks of a program that went wrong, where operations wait for ever.
 void leave(std::unique_ptr<Ranks> ranks) {
@@ -367,7 +392,7 @@ void leave(std::unique_ptr<Ranks> ranks) {
 
 // Goes through every order of a program; returns what is wrong in one.
 std::string explore(const Program& program, Tally& tally) {
-  std::unique_ptr<Ranks> ranks = make_ranks(program.ranks.size(), program.sleeps);
+  std::unique_ptr<Ranks> ranks = make_ranks(program.ranks.size(), program.sleeps, program.straight);
   Machine machine;
   do {
     run(machine, *ranks, program, Machine::Order::next_to_an_end);
@@ -446,6 +471,30 @@ TEST(BoardsInEveryOrder, ThreeRanks) {
   expect_right(programs);
 }
 
+bool goes_straight(Kind kind) {
+  return kind == Kind::gather || kind == Kind::scatter || kind == Kind::alltoall;
+}
+
+// Blocks that are copied from memory to memory: each behind every other collective and before it,
+// round the ring of notes, and among three ranks. Those that sleep come below.
+TEST(BoardsInEveryOrder, Straight) {
+  std::vector<Program> programs;
+  for (const Call& call : calls(2, 1)) {
+    if (call.count <= is_short || !goes_straight(call.kind)) continue;
+    for (const Call& other : calls(2, 1)) {
+      programs.push_back(straight(blocking(2, {call, other})));
+      programs.push_back(straight(blocking(2, {other, call})));
+    }
+    programs.push_back(straight(blocking(2, std::vector<Call>(4, call))));
+  }
+  for (const Call& call : calls(3, 1)) {
+    if (call.count <= is_short || !goes_straight(call.kind) || call.kind == Kind::alltoall)
+      continue;
+    programs.push_back(straight(blocking(3, {call})));
+  }
+  expect_right(programs);
+}
+
 // Two nonblocking collectives at once, and a blocking one meanwhile; awaited as started, and by one
 // rank in the opposite order.
 TEST(BoardsInEveryOrder, Outstanding) {
@@ -473,7 +522,8 @@ TEST(BoardsInEveryOrder, ThreeSleepers) {
 TEST(Boards, InRandomOrders) {
   Machine machine;
   for (std::size_t n : {2, 3, 4}) {
-    std::array ranks = {make_ranks(n, false), make_ranks(n, true)};
+    std::array ranks = {make_ranks(n, false), make_ranks(n, true), make_ranks(n, false, true),
+                        make_ranks(n, true, true)};
     const std::vector<Call> all = calls(static_cast<int>(n), 7);
     for (int i = 0; i < 3000; ++i) {
       std::vector<Call> some;
@@ -481,7 +531,8 @@ TEST(Boards, InRandomOrders) {
         some.push_back(all[machine.random() % all.size()]);
       Program program = blocking(static_cast<int>(n), some);
       program.sleeps = i % 2 != 0;
-      std::unique_ptr<Ranks>& its = ranks[program.sleeps ? 1 : 0];
+      program.straight = i % 4 > 1;
+      std::unique_ptr<Ranks>& its = ranks[(program.sleeps ? 1u : 0u) + (program.straight ? 2 : 0)];
       run(machine, *its, program, Machine::Order::random);
       if (!machine.failure.empty()) leave(std::move(its));
       ASSERT_EQ(machine.failure, "") << "program " << i << ", " << text(program);
@@ -510,6 +561,9 @@ TEST_F(BoardMutants, SlotThatIsWrittenTooEarlyIsFound) {
 }
 TEST_F(BoardMutants, ChunkThatIsReadTooEarlyIsFound) {
   expect_found(Mutant::board_unwritten, blocking(2, {{Kind::allgather, 40}}));
+}
+TEST_F(BoardMutants, BlocksThatAreNotCopiedYetAreFound) {
+  expect_found(Mutant::straight_unawaited, straight(blocking(2, {{Kind::gather, 40}})));
 }
 TEST_F(BoardMutants, SleeperThatNobodyWakesIsFound) {
   expect_found(Mutant::board_awaited_once,

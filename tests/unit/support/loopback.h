@@ -38,7 +38,8 @@ struct LoopbackOptions {
   double hold = 0;         // a poll leaves the messages of a pair for later
   std::size_t burst = 16;  // messages delivered in one poll at most
   engine::Limits limits = {.name = "loopback", .message = 8192, .eager = 1024, .hybrid = 4096};
-  bool no_memory = false;                                  // allocate() gives null
+  bool no_memory = false;    // allocate() gives null
+  bool names_repeat = false; // those of registered memory: no late use of one is found
   std::function<bool(engine::Rank, engine::Rank)> reaches; // none: all reach all
 
   // Everything that a transport may do, often.
@@ -130,8 +131,9 @@ class LoopbackNetwork {
   };
 
   struct Region {
-    std::uint64_t address;
+    std::uint64_t name; // of its first byte
     std::size_t bytes;
+    std::uintptr_t address;
   };
 
   class Node final : public engine::Transport {
@@ -194,9 +196,28 @@ class LoopbackNetwork {
       return transfer(from, {false, local, source, bytes, cookie});
     }
 
+    // Where memory is mapped there is always room.
+    engine::Posted write(engine::Link& to, const void* local, engine::RemoteMemory target,
+                         std::size_t bytes, std::uint64_t cookie) noexcept override {
+      ++network_.puts_;
+      return transfer(to, {true, const_cast<void*>(local), target, bytes, cookie}, !limits().maps);
+    }
+    engine::Posted read(engine::Link& from, void* local, engine::RemoteMemory source,
+                        std::size_t bytes, std::uint64_t cookie) noexcept override {
+      ++network_.gets_;
+      return transfer(from, {false, local, source, bytes, cookie}, !limits().maps);
+    }
+
     engine::RemoteMemory register_cached(void* memory, std::size_t bytes) override {
-      const engine::RemoteMemory named{reinterpret_cast<std::uintptr_t>(memory), ++next_key_};
-      regions[named.key] = {named.address, bytes};
+      const auto address = reinterpret_cast<std::uintptr_t>(memory);
+      engine::RemoteMemory named{address, next_key_ + 1};
+      if (network_.options_.names_repeat) {
+        named = {sizeof(Lines), 1};
+        while (regions.contains(named.key))
+          ++named.key;
+      }
+      next_key_ = named.key;
+      regions[named.key] = {named.address, bytes, address};
       return named;
     }
     void release_cached(engine::RemoteMemory memory) noexcept override {
@@ -312,9 +333,9 @@ class LoopbackNetwork {
       return false;
     }
 
-    engine::Posted transfer(engine::Link& to, const Transfer& transfer) {
+    engine::Posted transfer(engine::Link& to, const Transfer& transfer, bool may_refuse = true) {
       LoopbackLink& link = connected(to, transfer.put ? "put" : "get");
-      if (network_.chance(network_.options_.busy)) return engine::Posted::busy;
+      if (may_refuse && network_.chance(network_.options_.busy)) return engine::Posted::busy;
       if (link.state == engine::PeerState::failed || !link.transfers.empty() ||
           network_.chance(network_.options_.pending)) {
         link.transfers.push_back(transfer);
@@ -331,12 +352,12 @@ class LoopbackNetwork {
       if (region == owner.regions.end()) {
         wrong("{}: memory of rank {} is not registered (any more)", name, link.rank);
       }
-      const auto& [address, bytes] = region->second;
-      if (transfer.remote.address < address ||
-          transfer.remote.address + transfer.bytes > address + bytes) {
+      const auto& [name_of_first, bytes, address] = region->second;
+      const std::uint64_t offset = transfer.remote.address - name_of_first;
+      if (offset > bytes || transfer.bytes > bytes - offset) {
         wrong("{} outside of the registered memory of rank {}", name, link.rank);
       }
-      void* remote = reinterpret_cast<void*>(transfer.remote.address);
+      void* remote = reinterpret_cast<void*>(address + offset);
       if (transfer.put)
         std::memcpy(remote, transfer.local, transfer.bytes);
       else
