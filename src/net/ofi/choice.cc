@@ -41,7 +41,8 @@ bool fits(const Offer& offer, const Wish& wish) {
   if (!wish.interface.empty())
     return offer.domain == wish.interface || offer.address == wish.interface;
   if (offer.address.empty()) return wish.one_machine || offer.provider != "shm";
-  if (wish.one_machine) return is_loopback(offer.address);
+  // Adapters have no loopback address; theirs are in a space of ports of their own.
+  if (wish.one_machine && !offer.provider.starts_with("verbs")) return is_loopback(offer.address);
   if (is_loopback(offer.address) || is_link_local(offer.address)) return false;
   return wish.source.empty() || offer.address == wish.source;
 }
@@ -64,7 +65,9 @@ Wish wish_of(const boot::Job& job, const base::Settings& settings, const std::st
 
 std::size_t choose(std::span<const Offer> offers, const Wish& wish) {
   const auto worth = [&](const Offer& offer) {
-    return std::tuple(!fits(offer, wish), place_of(offer.provider), is_ipv6(offer.address));
+    // Over RoCE only IP addresses lead to a peer, and `verbs` offers others before them.
+    return std::tuple(!fits(offer, wish), place_of(offer.provider), offer.address.empty(),
+                      is_ipv6(offer.address));
   };
   const auto best = std::ranges::min_element(offers, {}, worth);
   if (best != offers.end() && fits(*best, wish))

@@ -50,6 +50,20 @@ TEST(OfiChoice, AnAdapterComesBeforeTcp) {
             machine.size());
 }
 
+// `verbs` offers each adapter by an InfiniBand address first, which leads nowhere over RoCE.
+TEST(OfiChoice, AnAdapterIsTakenByItsIpAddress) {
+  auto offers = machine;
+  offers.push_back({"verbs;ofi_rxm", "mlx5_0", ""});
+  offers.push_back({"verbs;ofi_rxm", "mlx5_0", "10.1.0.7"});
+  EXPECT_EQ(choose(offers, {.one_machine = true, .interface = {}, .source = {}}),
+            machine.size() + 1);
+  EXPECT_EQ(choose(offers, {.one_machine = false, .interface = {}, .source = "10.1.0.7"}),
+            machine.size() + 1);
+  offers.pop_back();
+  EXPECT_EQ(choose(offers, {.one_machine = false, .interface = {}, .source = "10.1.0.7"}),
+            machine.size());
+}
+
 TEST(OfiChoice, SharedMemoryReachesNoOtherMachine) {
   EXPECT_EQ(choose(std::vector<Offer>{{"shm", "shm", ""}},
                    {.one_machine = true, .interface = {}, .source = {}}),
