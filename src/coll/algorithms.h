@@ -77,18 +77,17 @@ Task scan_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, boo
 Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op,
                              bool inclusive);
 
-// At the root, `all` has a block for each rank; its own block is dealt with already.
+// At the root, `all` has a block for each rank; its own block is dealt with already, but by single
+// copies, which deal with it.
 Task gather_on(Comm& comm, Data mine, Blocks all, int root);
 Task gather_shared(Comm& comm, Data mine, Blocks all, int root);
 Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root); // behind the notes
-// The root's own block is dealt with here.
-Task gather_straight(Comm& comm, Data mine, Blocks all, int root);
+Task gather_single_copy(Comm& comm, Data mine, Blocks all, int root);
 Task gather_direct(Comm& comm, Data mine, Blocks all, int root);
 Task gather_binomial(Comm& comm, Data mine, Blocks all, int root);
 Task scatter_shared(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_chunks(Comm& comm, Called called, Blocks all, Data mine, int root); // behind the notes
-// The root's own block is dealt with here.
-Task scatter_straight(Comm& comm, Blocks all, Data mine, int root);
+Task scatter_single_copy(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_direct(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_binomial(Comm& comm, Blocks all, Data mine, int root);
 
@@ -106,7 +105,7 @@ Task alltoall_on(Comm& comm, Blocks out, Blocks in);
 Task alltoall_slices(Comm& comm, Blocks out, Blocks in);
 Task alltoall_shared(Comm& comm, Blocks out, Blocks in);
 Task alltoall_chunks(Comm& comm, Called called, Blocks out, Blocks in); // behind the notes
-Task alltoall_straight(Comm& comm, Blocks out, Blocks in);
+Task alltoall_single_copy(Comm& comm, Blocks out, Blocks in);
 Task alltoall_direct(Comm& comm, Blocks out, Blocks in);
 Task alltoall_bruck(Comm& comm, Blocks out, Blocks in);
 Task alltoall_pairwise(Comm& comm, Blocks out, Blocks in);

@@ -16,7 +16,7 @@ Task alltoall(Collective& self) {
   const Arguments& a = self.arguments;
   if (a.in_place) {
     const Algorithm algorithm = self.choose(Kind::alltoall, a.receive[0].bytes());
-    return algorithm == Algorithm::shared || algorithm == Algorithm::straight
+    return algorithm == Algorithm::shared || algorithm == Algorithm::single_copy
                ? alltoall_shared(self, a.receive, a.receive)
                : alltoall_in_place(self, a.receive);
   }
@@ -30,8 +30,8 @@ Task alltoall_on(Comm& comm, Blocks out, Blocks in) {
     return alltoall_slices(comm, out, in);
   case Algorithm::shared:
     return alltoall_shared(comm, out, in);
-  case Algorithm::straight:
-    return alltoall_straight(comm, out, in);
+  case Algorithm::single_copy:
+    return alltoall_single_copy(comm, out, in);
   case Algorithm::direct:
     return alltoall_direct(comm, out, in);
   case Algorithm::bruck:

@@ -311,9 +311,10 @@ Task exchange(Comm& comm, std::byte* all, std::size_t bytes) {
   co_await allgather_direct(comm, blocks);
 }
 
-} // namespace
+// What a rank says to a board that all would have.
+enum class Vote : std::uint8_t { no, yes, single_copy };
 
-bool reaches_others(const Comm& comm) {
+bool can_copy_once(const Comm& comm) {
   for (int rank = 0; rank < comm.size(); ++rank) {
     const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
     if (rank != comm.rank() && peer.transport->why_not_direct(*peer.link) != nullptr) return false;
@@ -321,8 +322,7 @@ bool reaches_others(const Comm& comm) {
   return true;
 }
 
-// What a rank says to a board that all would have.
-enum class Vote : std::uint8_t { no, yes, reaches_others };
+} // namespace
 
 // A rank writes to the others' panels only when it knows that all have mapped all of them. If a
 // peer fails meanwhile, the panel stays until the network ends: others may have come so far.
@@ -345,15 +345,15 @@ Task make_board(Comm& comm) {
     // No room in this address space: the others hear of it.
   }
   Scratch votes(comm, ranks);
-  const Vote own_vote = board == nullptr       ? Vote::no
-                        : reaches_others(comm) ? Vote::reaches_others
-                                               : Vote::yes;
+  const Vote own_vote = board == nullptr      ? Vote::no
+                        : can_copy_once(comm) ? Vote::single_copy
+                                              : Vote::yes;
   votes.bytes()[own] = static_cast<std::byte>(own_vote);
   co_await exchange(comm, votes.bytes(), 1);
   const auto least = static_cast<Vote>(*std::min_element(votes.bytes(), votes.bytes() + ranks));
   if (least == Vote::no && panel != nullptr) panels.free(panel);
   if (least == Vote::no) board.reset();
-  if (least == Vote::reaches_others) board->set_reaches_all();
+  if (least == Vote::single_copy) board->set_single_copy();
   comm.boards->put(comm.tag, std::move(board));
   comm.board = comm.boards->find(comm.tag);
 }

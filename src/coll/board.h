@@ -123,9 +123,10 @@ class Board {
   // This rank needs nothing any more that stands at the next `count` positions.
   void pass(SlotRing& ring, std::uint32_t count = 1);
 
-  // Each rank can read and write the memory of every other (Transport::read(), write()).
-  [[nodiscard]] bool reaches_all() const { return reaches_all_; }
-  void set_reaches_all() { reaches_all_ = true; }
+  // Each rank can copy from and to the memory of every other by itself (Transport::read(),
+  // write()).
+  [[nodiscard]] bool single_copy() const { return single_copy_; }
+  void set_single_copy() { single_copy_ = true; }
 
   // This rank will not touch the panels of others any more.
   void leave() noexcept;
@@ -160,14 +161,14 @@ class Board {
   [[nodiscard]] int behind(const SlotRing& ring, Position position, WordOf&& word_of) const;
 
   int rank_;
-  bool reaches_all_ = false;
+  bool single_copy_ = false;
   std::vector<Peer> peers_;
 };
 
 inline Algorithm Comm::choose(Kind kind, std::uint64_t bytes, bool ordered, bool may_share,
                               bool even) const {
   const Among among = board != nullptr && may_share
-                          ? (board->reaches_all() ? Among::reaching : Among::sharing)
+                          ? (board->single_copy() ? Among::single_copy : Among::sharing)
                       : team->connected ? Among::connected
                       : frequent        ? Among::frequent
                                         : Among::all;

@@ -28,7 +28,7 @@ Task gather(Collective& self) {
   if (self.needs_board()) return run_with_board(self, &gather);
   const Arguments& a = self.arguments;
   const Data mine = contribution(self);
-  if (self.choose(Kind::gather, mine.bytes()) != Algorithm::straight) keep_own(self);
+  if (self.choose(Kind::gather, mine.bytes()) != Algorithm::single_copy) keep_own(self);
   return gather_on(self, mine, a.receive, a.root);
 }
 
@@ -36,8 +36,8 @@ Task gather_on(Comm& comm, Data mine, Blocks all, int root) {
   switch (comm.choose(Kind::gather, mine.bytes())) {
   case Algorithm::shared:
     return gather_shared(comm, mine, all, root);
-  case Algorithm::straight:
-    return gather_straight(comm, mine, all, root);
+  case Algorithm::single_copy:
+    return gather_single_copy(comm, mine, all, root);
   case Algorithm::binomial:
     return gather_binomial(comm, mine, all, root);
   default:

@@ -29,7 +29,7 @@ Task scatter(Collective& self) {
   const Arguments& a = self.arguments;
   const Data mine = share(self);
   const Algorithm algorithm = self.choose(Kind::scatter, mine.bytes());
-  if (algorithm == Algorithm::straight) return scatter_straight(self, a.send, mine, a.root);
+  if (algorithm == Algorithm::single_copy) return scatter_single_copy(self, a.send, mine, a.root);
   keep_own(self);
   switch (algorithm) {
   case Algorithm::shared:

@@ -22,7 +22,7 @@ constexpr Among near = Among::connected;
 // hundred or so; a barrier of more then costs a partner or two more (barrier_pairs()).
 constexpr Among often = Among::frequent;
 constexpr Among sharing = Among::sharing;
-constexpr Among reaching = Among::reaching;
+constexpr Among copying_once = Among::single_copy;
 // On two levels, messages between machines are fewer by the ranks of a machine; with few of them
 // the steps inside cost more than those that are saved (docs/tuning.md). These are as `macadam tune
 // --network ndr` finds them, where nobody has run that for another network.
@@ -64,13 +64,13 @@ constexpr std::array table = {
     // Of two ranks, the root takes out while the other still writes.
     Rule{Kind::gather, 2, 1 << 20, Algorithm::shared, sharing},
     Rule{Kind::gather, 64, 256 << 10, Algorithm::shared, sharing},
-    Rule{Kind::gather, 64, all, Algorithm::straight, reaching},
+    Rule{Kind::gather, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::gather, 64, all, Algorithm::shared, sharing},
     Rule{Kind::gather, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::gather, any, all, Algorithm::direct},
 
     Rule{Kind::scatter, 64, 32 << 10, Algorithm::shared, sharing},
-    Rule{Kind::scatter, 64, all, Algorithm::straight, reaching},
+    Rule{Kind::scatter, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::scatter, 64, all, Algorithm::shared, sharing},
     Rule{Kind::scatter, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::scatter, any, all, Algorithm::direct},
@@ -88,7 +88,7 @@ constexpr std::array table = {
     Rule{Kind::alltoall, 2, 1 << 10, Algorithm::shared, sharing},
     Rule{Kind::alltoall, 2, 16 << 10, Algorithm::direct, sharing},
     Rule{Kind::alltoall, 64, 128 << 10, Algorithm::shared, sharing},
-    Rule{Kind::alltoall, 64, all, Algorithm::straight, reaching},
+    Rule{Kind::alltoall, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
     Rule{Kind::alltoall, any, 1 << 10, Algorithm::slices, machines},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, often},
@@ -129,16 +129,18 @@ constexpr std::array<Row, kinds> rows = {{
      {Algorithm::shared, Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner,
       Algorithm::ring, Algorithm::leaders, Algorithm::slices},
      7},
-    {"gather", {Algorithm::shared, Algorithm::straight, Algorithm::direct, Algorithm::binomial}, 4},
+    {"gather",
+     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial},
+     4},
     {"scatter",
-     {Algorithm::shared, Algorithm::straight, Algorithm::direct, Algorithm::binomial},
+     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial},
      4},
     {"allgather",
      {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling,
       Algorithm::ring, Algorithm::slices},
      6},
     {"alltoall",
-     {Algorithm::shared, Algorithm::straight, Algorithm::direct, Algorithm::bruck,
+     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::bruck,
       Algorithm::pairwise, Algorithm::slices},
      6},
     {"reduce_scatter",
@@ -151,7 +153,7 @@ std::string where(const Rule& rule) {
   switch (rule.among) {
   case Among::sharing:
     return " (in one machine)";
-  case Among::reaching:
+  case Among::single_copy:
     return " (in one machine that lets the ranks read each other's memory)";
   case Among::frequent:
     return " (after many on the communicator, or if none has to be connected first)";
@@ -262,7 +264,7 @@ const char* name(Algorithm algorithm) {
                                 "leaders",
                                 "slices",
                                 "pairs",
-                                "straight"};
+                                "single_copy"};
   return names[static_cast<std::size_t>(algorithm)];
 }
 

@@ -39,21 +39,22 @@ enum class Algorithm : std::uint8_t {
   bruck,
   pairwise,
   // On two levels (levels.cc):
-  leaders,  // inside each machine, and between their first ranks
-  slices,   // as many ranks of each machine as there are in all take part across machines
-  pairs,    // pairs in ceil(log2(n)) steps, for any even n
-  straight, // each block is copied once, from the memory of one rank to that of another
-            // (straight.h)
+  leaders,     // inside each machine, and between their first ranks
+  slices,      // as many ranks of each machine as there are in all take part across machines
+  pairs,       // pairs in ceil(log2(n)) steps, for any even n
+  single_copy, // each block once, from the memory of one rank to that of another
+               // (single_copy.h)
 };
 
 // Who may take a rule: all who are at least this near.
 enum class Among : std::uint8_t {
   all,
-  frequent,  // ranks whose communicator has had many blocking collectives (Comm::frequent)
-  connected, // ranks of whom none has to be connected to another first (Team::connected)
-  sharing,   // ranks that have a board (board.h), which are connected, too
-  reaching,  // ... and of which each can read and write the others' memory (Board::reaches_all())
-  machines,  // ranks on several machines (Machines::serve()), however near
+  frequent,    // ranks whose communicator has had many blocking collectives (Comm::frequent)
+  connected,   // ranks of whom none has to be connected to another first (Team::connected)
+  sharing,     // ranks that have a board (board.h), which are connected, too
+  single_copy, // ... and of which each can copy from and to the others' memory
+               // (Board::single_copy())
+  machines,    // ranks on several machines (Machines::serve()), however near
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
@@ -84,7 +85,7 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Kind kind);
 // Whether it is for ranks of one machine that share memory.
 [[nodiscard]] constexpr bool is_shared(Among among) {
-  return among == Among::sharing || among == Among::reaching;
+  return among == Among::sharing || among == Among::single_copy;
 }
 // Whether it is one of levels.cc.
 [[nodiscard]] constexpr bool is_on_levels(Algorithm algorithm) {

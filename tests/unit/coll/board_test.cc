@@ -3,6 +3,7 @@
 // What the collectives do is tested with the other algorithms.
 #include "coll/board.h"
 
+#include "datatype/constructors.h"
 #include "world.h"
 
 #include <fmt/format.h>
@@ -59,6 +60,85 @@ TEST(Board, NoMessageIsSentOnceItIsMade) {
   EXPECT_EQ(errors, std::vector<std::string>(4));
   EXPECT_EQ(data[0], data[2]);
   EXPECT_EQ(world.network().messages(), before);
+}
+
+// Each block but a rank's own is read or written once, and no message is sent.
+TEST(Board, SingleCopies) {
+  struct Row {
+    coll::Kind kind;
+    Collective::Run run;
+    std::uint64_t reads, writes;
+  };
+  for (const Row& row : {Row{coll::Kind::gather, &coll::gather, 0, 2},
+                         Row{coll::Kind::scatter, &coll::scatter, 2, 0},
+                         Row{coll::Kind::alltoall, &coll::alltoall, 6, 0}}) {
+    World world(3, sharing(calm()));
+    world.force(row.kind, coll::Algorithm::single_copy);
+    meet(world);
+    const std::uint64_t before = world.network().messages();
+    std::vector<std::vector<int>> in(3, std::vector<int>(300)), out = in;
+    const auto errors = world.run(row.run, [&](int rank) {
+      Arguments a;
+      a.send = {in[static_cast<std::size_t>(rank)].data(), 100, &types()[MPI_INT], {}, {}, nullptr};
+      a.receive = {
+          out[static_cast<std::size_t>(rank)].data(), 100, &types()[MPI_INT], {}, {}, nullptr};
+      return a;
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(3));
+    EXPECT_EQ(world.network().reads(), row.reads);
+    EXPECT_EQ(world.network().writes(), row.writes);
+    EXPECT_EQ(world.network().messages(), before);
+  }
+}
+
+// As with MPI_BOTTOM: two buffers that differ by their types alone.
+TEST(Board, ARootsOwnBlockIsCopiedWhereAddressesAreEqual) {
+  World world(2, sharing(calm()));
+  world.force(coll::Kind::scatter, coll::Algorithm::single_copy);
+  meet(world);
+  const std::vector<MPI_Count> one = {1}, behind = {8};
+  const datatype::TypeRef third = datatype::hindexed(one, behind, types()[MPI_INT]);
+  third->commit();
+  std::vector<int> root = {7, 8, 0}, other = {0, 0, 0};
+  const auto errors = world.run(&coll::scatter, [&](int rank) {
+    void* const address = rank == 0 ? root.data() : other.data();
+    Arguments a;
+    a.send = {address, 1, &types()[MPI_INT], {}, {}, nullptr};
+    a.receive = {address, 1, third.get(), {}, {}, nullptr};
+    return a;
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(root[2], 7);
+  EXPECT_EQ(other[2], 8);
+}
+
+// Ranks that call something else: who shows its blocks fails when the others have copied.
+TEST(Board, ARootWithSingleCopiesFailsLast) {
+  for (const coll::Kind kind : {coll::Kind::gather, coll::Kind::scatter}) {
+    World world(4, sharing(calm()));
+    world.force(kind, coll::Algorithm::single_copy);
+    meet(world);
+    std::vector<std::vector<int>> in(4, std::vector<int>(400)), out = in;
+    const auto errors =
+        world.run(kind == coll::Kind::gather ? &coll::gather : &coll::scatter, [&](int rank) {
+          const MPI_Count count = rank == 1 || rank == 2 ? 90 : 100;
+          Arguments a;
+          a.send = {
+              in[static_cast<std::size_t>(rank)].data(), count, &types()[MPI_INT], {}, {}, nullptr};
+          a.receive = {out[static_cast<std::size_t>(rank)].data(),
+                       count,
+                       &types()[MPI_INT],
+                       {},
+                       {},
+                       nullptr};
+          return a;
+        });
+    EXPECT_NE(errors[0].find("ranks differ"), std::string::npos) << errors[0];
+    EXPECT_NE(errors[1].find("ranks differ"), std::string::npos) << errors[1];
+    EXPECT_NE(errors[2].find("ranks differ"), std::string::npos) << errors[2];
+    EXPECT_EQ(errors[3], "");
+    EXPECT_EQ(world.network().reads() + world.network().writes(), 1u);
+  }
 }
 
 // A root is done when its data are in its panel, and goes on until there is no more room.

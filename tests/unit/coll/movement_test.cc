@@ -136,8 +136,9 @@ void for_everything(Kind kind, Test&& test) {
         World world(ranks, options_for(algorithm, wild ? rough(seed) : calm()));
         world.force(kind, algorithm);
         std::vector<MPI_Count> counts = {0, 1, 9, 40, 300};
-        if ((algorithm == Algorithm::shared || on_levels(algorithm)) && ranks <= 5)
-          counts.push_back(25000); // in chunks
+        const bool on_boards =
+            algorithm == Algorithm::shared || algorithm == Algorithm::single_copy;
+        if ((on_boards || on_levels(algorithm)) && ranks <= 5) counts.push_back(25000); // in chunks
         for (const MPI_Count count : counts) {
           for (const Element& send : all) {
             for (const Element& receive : all) {

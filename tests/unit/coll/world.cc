@@ -84,10 +84,10 @@ std::vector<int> any_placement(int ranks, std::mt19937_64& random) {
 }
 
 void World::force(coll::Kind kind, coll::Algorithm algorithm) {
-  const coll::Among among = algorithm == coll::Algorithm::shared     ? coll::Among::sharing
-                            : algorithm == coll::Algorithm::straight ? coll::Among::reaching
-                            : on_levels(algorithm)                   ? coll::Among::machines
-                                                                     : coll::Among::all;
+  const coll::Among among = algorithm == coll::Algorithm::shared        ? coll::Among::sharing
+                            : algorithm == coll::Algorithm::single_copy ? coll::Among::single_copy
+                            : on_levels(algorithm)                      ? coll::Among::machines
+                                                                        : coll::Among::all;
   rules_ = {{kind, 1 << 30, UINT64_MAX, algorithm, among, 1}};
   if (on_levels(algorithm)) {
     place(any_placement(size(), random));

@@ -109,6 +109,7 @@ LoopbackOptions sharing(LoopbackOptions options);
 [[nodiscard]] inline LoopbackOptions options_for(coll::Algorithm algorithm,
                                                  const LoopbackOptions& options) {
   const bool shares = algorithm == coll::Algorithm::shared ||
+                      algorithm == coll::Algorithm::single_copy ||
                       (on_levels(algorithm) && options.seed % 2 != 0); // with boards, and without
   return shares ? sharing(options) : options;
 }

@@ -95,6 +95,8 @@ class LoopbackNetwork {
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t puts() const { return puts_; }
   [[nodiscard]] std::uint64_t gets() const { return gets_; }
+  [[nodiscard]] std::uint64_t writes() const { return writes_; }
+  [[nodiscard]] std::uint64_t reads() const { return reads_; }
   // How many a rank has sent to, or heard of.
   [[nodiscard]] std::size_t partners(int rank) const { return nodes_[index(rank)]->partners(); }
   // Memory registered and not released: 0 when all engines are at rest.
@@ -199,12 +201,12 @@ class LoopbackNetwork {
     // Where memory is mapped there is always room.
     engine::Posted write(engine::Link& to, const void* local, engine::RemoteMemory target,
                          std::size_t bytes, std::uint64_t cookie) noexcept override {
-      ++network_.puts_;
+      ++network_.writes_;
       return transfer(to, {true, const_cast<void*>(local), target, bytes, cookie}, !limits().maps);
     }
     engine::Posted read(engine::Link& from, void* local, engine::RemoteMemory source,
                         std::size_t bytes, std::uint64_t cookie) noexcept override {
-      ++network_.gets_;
+      ++network_.reads_;
       return transfer(from, {false, local, source, bytes, cookie}, !limits().maps);
     }
 
@@ -411,6 +413,8 @@ class LoopbackNetwork {
   std::uint64_t messages_ = 0;
   std::uint64_t puts_ = 0;
   std::uint64_t gets_ = 0;
+  std::uint64_t writes_ = 0;
+  std::uint64_t reads_ = 0;
 };
 
 } // namespace macadam::test

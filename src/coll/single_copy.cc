@@ -4,7 +4,7 @@
 // each is copied once, by the rank that is not the root, and all ranks copy at once. Behind the
 // notes, by which one tells where its blocks are, come others by which it hears that they were
 // copied.
-#include "coll/straight.h"
+#include "coll/single_copy.h"
 
 #include "base/error.h"
 #include "coll/algorithms.h"
@@ -12,10 +12,17 @@
 #include "engine/mutant.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace macadam::coll {
 namespace {
+
+// In place, the root's block is where it belongs.
+bool is_same(const Data& one, const Data& other) {
+  return one.address == other.address && one.type == other.type;
+}
 
 const engine::Peer& peer_of(const Comm& comm, int rank) {
   return comm.shared->engine.peer((*comm.team->local)[rank]);
@@ -34,35 +41,42 @@ Exposed::~Exposed() {
   if (memory_.address != 0) network_.release_cached(memory_);
 }
 
-StraightCopy::StraightCopy(const Comm& comm, Direction direction, int peer, void* ours,
-                           engine::RemoteMemory theirs, std::size_t bytes)
+SingleCopy::SingleCopy(const Comm& comm, Direction direction, int peer, void* ours,
+                       engine::RemoteMemory theirs, std::size_t bytes)
     : comm_(comm), peer_(peer) {
   const engine::Peer& its = peer_of(comm, peer);
   posted_ = direction == Direction::read
                 ? its.transport->read(*its.link, ours, theirs, bytes, cookie())
                 : its.transport->write(*its.link, ours, theirs, bytes, cookie());
+  refused_ = posted_ != engine::Posted::done && posted_ != engine::Posted::pending;
 }
 
-void StraightCopy::on_done(bool ok) noexcept {
+void SingleCopy::on_done(bool ok) noexcept {
   posted_ = ok ? engine::Posted::done : engine::Posted::refused;
   waiting_.resume();
 }
 
-void StraightCopy::throw_lost() const {
+void SingleCopy::throw_lost() const {
   if (const base::Error* const failure = comm_.shared->engine.failure())
     throw base::Error(*failure);
+  if (refused_) {
+    base::fail(MPI_ERR_OTHER,
+               "the system does not let this process copy from or to the memory of rank {} any "
+               "more; MACADAM_SHM_COPY=pipeline does without",
+               peer_);
+  }
   base::fail(MPI_ERR_OTHER,
              "the buffer of rank {} could not be reached: the process has ended, or the buffer is "
              "shorter than its count says",
              peer_);
 }
 
-Task copy_straight(Comm& comm, Direction direction, int peer, Data ours,
-                   engine::RemoteMemory theirs, std::size_t offset) {
+Task copy_once(Comm& comm, Direction direction, int peer, Data ours, engine::RemoteMemory theirs,
+               std::size_t offset) {
   const std::size_t bytes = ours.bytes();
   theirs.address += offset;
   if (ours.type->contiguous()) {
-    co_await StraightCopy(comm, direction, peer, ours.address, theirs, bytes);
+    co_await SingleCopy(comm, direction, peer, ours.address, theirs, bytes);
     co_return;
   }
   constexpr std::size_t most = std::size_t{64} << 10;
@@ -71,20 +85,55 @@ Task copy_straight(Comm& comm, Direction direction, int peer, Data ours,
   for (std::size_t done = 0, piece = 0; done < bytes; done += piece, theirs.address += piece) {
     piece = std::min(bytes - done, most);
     if (direction == Direction::write) stream.read(done, packed.bytes(), piece);
-    co_await StraightCopy(comm, direction, peer, packed.bytes(), theirs, piece);
+    co_await SingleCopy(comm, direction, peer, packed.bytes(), theirs, piece);
     if (direction == Direction::read) stream.write(done, packed.bytes(), piece);
   }
 }
 
 namespace {
 
+// Those that have called something else. A board has 64 ranks at most.
+class Different {
+ public:
+  void add(int rank, Called its) {
+    if (ranks_ == 0) first_ = {rank, its};
+    ranks_ |= std::uint64_t{1} << rank;
+  }
+  [[nodiscard]] bool has(int rank) const { return (ranks_ >> rank & 1) != 0; }
+  void fail_if_any(const Comm& comm, Called mine) const {
+    if (ranks_ != 0) [[unlikely]]
+      fail_different(comm, first_.first, first_.second, mine);
+  }
+
+ private:
+  std::uint64_t ranks_ = 0;
+  std::pair<int, Called> first_{-1, Called(0)};
+};
+
+// All others have written a note at this position, but those that differed before: they write no
+// more. Whoever shows its blocks does not fail for one that differs while the rest still copy.
+Task pass_all(Comm& comm, Position note, Called mine, Different& different) {
+  Board& board = *comm.board;
+  board.await_all(board.notes, note);
+  for (int distance = 1; distance < comm.size(); ++distance) {
+    const int from = (comm.rank() + distance) % comm.size();
+    if (different.has(from)) continue;
+    co_await board.written(comm, board.notes, from, note);
+    const Called its(board.slot(board.notes, from, note).called);
+    if (its.word() != mine.word()) [[unlikely]]
+      different.add(from, its);
+  }
+  board.pass(board.notes);
+}
+
 // All others have copied, and said so at this position.
-Task pass_copied(Comm& comm, Position copied, Called mine) {
-  if (engine::is_mutant(engine::Mutant::straight_unawaited)) {
+Task pass_copied(Comm& comm, Position copied, Called mine, Different different = {}) {
+  if (engine::is_mutant(engine::Mutant::single_copy_unawaited)) {
     comm.board->pass(comm.board->notes);
     co_return;
   }
-  co_await pass_notes(comm, copied, mine);
+  co_await pass_all(comm, copied, mine, different);
+  different.fail_if_any(comm, mine);
 }
 
 // In a note, where others find a rank's blocks.
@@ -100,7 +149,7 @@ engine::RemoteMemory shown(const Board& board, int rank, Position note) {
 
 } // namespace
 
-Task scatter_straight(Comm& comm, Blocks all, Data mine, int root) {
+Task scatter_single_copy(Comm& comm, Blocks all, Data mine, int root) {
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   if (comm.rank() == root) check_own(all[root], mine);
@@ -112,14 +161,18 @@ Task scatter_straight(Comm& comm, Blocks all, Data mine, int root) {
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (comm.rank() != root) {
     co_await board.written(comm, notes, root, note);
-    check_note(comm, root, note, called);
+    const Called its(board.slot(notes, root, note).called);
+    if (its.word() != called.word()) [[unlikely]] {
+      board.publish_to(root, notes, note, called); // which waits for it
+      fail_different(comm, root, its, called);
+    }
     const engine::RemoteMemory theirs = shown(board, root, note);
     if (theirs.address == 0) {
       board.pass(notes);
       co_await scatter_chunks(comm, called, all, mine, root);
     } else {
-      co_await copy_straight(comm, Direction::read, root, mine, theirs,
-                             bytes * static_cast<std::size_t>(comm.rank()));
+      co_await copy_once(comm, Direction::read, root, mine, theirs,
+                         bytes * static_cast<std::size_t>(comm.rank()));
       board.publish_to(root, notes, note, called);
       board.pass(notes);
     }
@@ -127,7 +180,7 @@ Task scatter_straight(Comm& comm, Blocks all, Data mine, int root) {
     const Exposed blocks(comm, all);
     show(board, root, note, blocks);
     board.publish(notes, note, called);
-    if (mine.address != all[root].address) copy(all[root], mine);
+    if (!is_same(mine, all[root])) copy(all[root], mine);
     if (blocks.memory().address == 0) {
       board.pass(notes);
       co_await scatter_chunks(comm, called, all, mine, root);
@@ -139,7 +192,7 @@ Task scatter_straight(Comm& comm, Blocks all, Data mine, int root) {
 }
 
 // All write to the root's memory.
-Task gather_straight(Comm& comm, Data mine, Blocks all, int root) {
+Task gather_single_copy(Comm& comm, Data mine, Blocks all, int root) {
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
   if (comm.rank() == root) check_own(mine, all[root]);
@@ -158,8 +211,8 @@ Task gather_straight(Comm& comm, Data mine, Blocks all, int root) {
     if (theirs.address == 0) {
       co_await gather_chunks(comm, called, mine, all, root);
     } else {
-      co_await copy_straight(comm, Direction::write, root, mine, theirs,
-                             bytes * static_cast<std::size_t>(comm.rank()));
+      co_await copy_once(comm, Direction::write, root, mine, theirs,
+                         bytes * static_cast<std::size_t>(comm.rank()));
       const Position copied = notes.position;
       if (!Board::has_room(notes, copied)) co_await Board::make_room(comm, notes, copied);
       board.publish_to(root, notes, copied, called);
@@ -169,18 +222,21 @@ Task gather_straight(Comm& comm, Data mine, Blocks all, int root) {
     const Exposed blocks(comm, all);
     show(board, root, note, blocks);
     board.publish(notes, note, called);
-    if (mine.address != all[root].address) copy(mine, all[root]);
-    co_await pass_notes(comm, note, called);
-    if (blocks.memory().address == 0)
+    if (!is_same(mine, all[root])) copy(mine, all[root]);
+    Different different;
+    co_await pass_all(comm, note, called, different);
+    if (blocks.memory().address == 0) {
+      different.fail_if_any(comm, called);
       co_await gather_chunks(comm, called, mine, all, root);
-    else
-      co_await pass_copied(comm, notes.position, called);
+    } else {
+      co_await pass_copied(comm, notes.position, called, different);
+    }
   }
   turn.end();
 }
 
 // Each reads what is for it.
-Task alltoall_straight(Comm& comm, Blocks out, Blocks in) {
+Task alltoall_single_copy(Comm& comm, Blocks out, Blocks in) {
   const int n = comm.size();
   const std::size_t bytes = in[0].bytes();
   if (bytes == 0 || n == 1) co_return;
@@ -210,8 +266,8 @@ Task alltoall_straight(Comm& comm, Blocks out, Blocks in) {
   } else {
     for (int distance = 1; distance < n; ++distance) {
       const int from = (comm.rank() + distance) % n;
-      co_await copy_straight(comm, Direction::read, from, in[from], theirs[from],
-                             bytes * static_cast<std::size_t>(comm.rank()));
+      co_await copy_once(comm, Direction::read, from, in[from], theirs[from],
+                         bytes * static_cast<std::size_t>(comm.rank()));
     }
     const Position copied = notes.position;
     if (!Board::has_room(notes, copied)) co_await Board::make_room(comm, notes, copied);
