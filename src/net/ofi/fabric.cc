@@ -280,7 +280,13 @@ Region::Region(Fabric& fabric, void* memory, std::size_t bytes, mem::Access acce
                fabric.text_of(error));
   remote_key = fi_mr_key(made);
   base_ = limits.virtual_addresses ? 0 : begin_;
-  if (remote_) fabric.regions_.emplace(remote_key, this);
+  if (!remote_ || fabric.regions_.emplace(remote_key, this).second) return;
+  // One would be found for the other, and end with it.
+  base::fail(
+      MPI_ERR_OTHER,
+      "libfabric: {} gives two regions the same key {:#x}, as libfabric keeps registrations, "
+      "which this library does already; give all ranks FI_MR_CACHE_MONITOR=disabled",
+      fabric.name_, remote_key);
 }
 
 Region::~Region() {
