@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives whose long blocks each go from one rank to one other. On a board a root that gives or
-// takes them all copies as much as all others together, and each block is copied twice; straight,
-// each is copied once, by the rank that is not the root, and all ranks copy at once. Behind the
-// notes, by which one tells where its blocks are, come others by which it hears that they were
-// copied.
+// takes them all copies as much as all others together, and each block is copied twice. Here each
+// is copied once, by the rank that is not the root (in an alltoall by the one that it is for), and
+// all ranks copy at once. By their notes they tell where blocks are, and that they have copied
+// them.
 #include "coll/single_copy.h"
 
 #include "base/error.h"
