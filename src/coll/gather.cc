@@ -21,19 +21,8 @@ void keep_own(Collective& self) {
   if (self.rank() == a.root && !a.in_place) copy(a.send[0], a.receive[self.rank()]);
 }
 
-} // namespace
-
-Task gather(Collective& self) {
-  if (self.arguments.inside != nullptr) return inter_gather(self);
-  if (self.needs_board()) return run_with_board(self, &gather);
-  const Arguments& a = self.arguments;
-  const Data mine = contribution(self);
-  if (self.choose(Kind::gather, mine.bytes()) != Algorithm::single_copy) keep_own(self);
-  return gather_on(self, mine, a.receive, a.root);
-}
-
-Task gather_on(Comm& comm, Data mine, Blocks all, int root) {
-  switch (comm.choose(Kind::gather, mine.bytes())) {
+Task gather_by(Algorithm algorithm, Comm& comm, Data mine, Blocks all, int root) {
+  switch (algorithm) {
   case Algorithm::shared:
     return gather_shared(comm, mine, all, root);
   case Algorithm::single_copy:
@@ -43,6 +32,22 @@ Task gather_on(Comm& comm, Data mine, Blocks all, int root) {
   default:
     return gather_direct(comm, mine, all, root);
   }
+}
+
+} // namespace
+
+Task gather(Collective& self) {
+  if (self.arguments.inside != nullptr) return inter_gather(self);
+  if (self.needs_board()) return run_with_board(self, &gather);
+  const Arguments& a = self.arguments;
+  const Data mine = contribution(self);
+  const Algorithm algorithm = self.choose(Kind::gather, mine.bytes());
+  if (algorithm != Algorithm::single_copy) keep_own(self);
+  return gather_by(algorithm, self, mine, a.receive, a.root);
+}
+
+Task gather_on(Comm& comm, Data mine, Blocks all, int root) {
+  return gather_by(comm.choose(Kind::gather, mine.bytes()), comm, mine, all, root);
 }
 
 // Only the root knows all the counts, so there is nothing to choose by.

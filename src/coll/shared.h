@@ -94,8 +94,8 @@ inline Task pass_notes(Comm& comm, Position note, Called mine) {
 }
 
 // Long data of ranks that all give and take, behind a note that is published, or that this rank has
-// passed already (then there is none): write(step) fills
-// this rank's chunk of a step, and read(step) takes from the others', when all have written theirs.
+// passed already (then there is none): write(step) fills this rank's chunk of a step, and
+// read(step) takes from the others', when all have written theirs.
 // A rank writes as far ahead as there is room, even before it knows the others' notes, so one that
 // shares its core does much in a turn; and reads as soon as it can.
 template <class Write, class Read>
