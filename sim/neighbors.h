@@ -103,7 +103,8 @@ class SimulatedSystem final : public net::shm::System {
     return node_.has_failed(process - 1);
   }
   [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
-  [[nodiscard]] bool is_crowded() noexcept override { return false; }
+  [[nodiscard]] unsigned running_threads() noexcept override { return 0; }
+  [[nodiscard]] unsigned cores() noexcept override { return 0; }
 
   // The process is about to use shared memory: what happens before its time happens first. That
   // takes so long.

@@ -97,15 +97,18 @@ class Linux final : public System {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
   // The fourth word of loadavg: RUNNING/ALL threads.
-  [[nodiscard]] bool is_crowded() noexcept override {
+  [[nodiscard]] unsigned running_threads() noexcept override {
     const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
+    if (file < 0) return 0;
     std::array<char, 96> text{};
     const ssize_t read_bytes = read(file, text.data(), text.size() - 1);
     close(file);
-    long running = 0;
-    return read_bytes > 0 && std::sscanf(text.data(), "%*s %*s %*s %ld/", &running) == 1 &&
-           running > sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned running = 0;
+    if (read_bytes <= 0 || std::sscanf(text.data(), "%*s %*s %*s %u/", &running) != 1) return 0;
+    return running;
+  }
+  [[nodiscard]] unsigned cores() noexcept override {
+    return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
   }
 };
 

@@ -49,8 +49,10 @@ class System {
   [[nodiscard]] virtual bool has_ended(pid_t process) noexcept = 0;
   // Seconds for which processors have run a process, all its threads; negative if nobody knows.
   [[nodiscard]] virtual double processor_time(pid_t process) noexcept = 0;
-  // Whether more threads want to run on this machine than it has cores. Takes some microseconds.
-  [[nodiscard]] virtual bool is_crowded() noexcept = 0;
+  // Threads that want to run on this machine now, with the one that asks; 0 if nobody knows. Takes
+  // some microseconds. And how many can.
+  [[nodiscard]] virtual unsigned running_threads() noexcept = 0;
+  [[nodiscard]] virtual unsigned cores() noexcept = 0;
 
  protected:
   ~System() = default;

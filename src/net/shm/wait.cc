@@ -25,10 +25,7 @@ constexpr double time_between_looks = 1e-3;
 constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
 // Between two times that a process leaves a core: the scheduler may have had reasons.
-constexpr double time_between_moves = 10e-3;
-// What had_all_cores() looks back on at most, and the part of the cores' time that counts as all.
-constexpr double longest_asked = 100e-3;
-constexpr double all_but_little = 0.95;
+constexpr double time_between_moves = 2e-3;
 // Where they share cores, how much longer a wait yields in a transfer, since to sleep and be woken
 // for each fragment takes as long as to copy it; and how long it leaves to others what it may copy.
 constexpr double transfer_time = 200e-6;
@@ -108,7 +105,7 @@ bool Waiter::yield_unless_costly() {
 bool Waiter::is_crowded(double now) {
   if (now - looked_.load(std::memory_order_relaxed) > time_between_looks) {
     looked_.store(now, std::memory_order_relaxed);
-    crowded_.store(system_.is_crowded(), std::memory_order_relaxed);
+    crowded_.store(system_.running_threads() > system_.cores(), std::memory_order_relaxed);
   }
   return crowded_.load(std::memory_order_relaxed);
 }
@@ -169,15 +166,6 @@ bool YieldCost::others_had(double lost, double time, double used) const {
   return !oversubscribed() || (used > 0 && shared_.cores * time - used >= lost / 2);
 }
 
-bool YieldCost::had_all_cores(double now) {
-  if (!oversubscribed()) return true;
-  const double used_now = used();
-  const double time = now - asked_.exchange(now, std::memory_order_relaxed);
-  const double used_then = used_at_asked_.exchange(used_now, std::memory_order_relaxed);
-  if (used_now < 0 || used_then < 0 || time > longest_asked) return false;
-  return used_now - used_then >= all_but_little * shared_.cores * time;
-}
-
 void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
   const unsigned met = met_.load(std::memory_order_relaxed);
   if (met == most_neighbours) return;
@@ -190,10 +178,13 @@ void Waiter::leave_crowded_core() {
   std::array<unsigned, most_neighbours> cores; // of those that wait
   unsigned waiting = 0;
   unsigned before_us = 0; // of them, on this one
+  unsigned awake = 1;     // and we: those of the job that may want to run
   for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
     const SegmentHeader& neighbour = *neighbours_[i].header;
     const std::uint32_t its = neighbour.waiting.load(std::memory_order_relaxed);
-    if (its == 0 || neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
+    if (neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
+    ++awake;
+    if (its == 0) continue;
     cores[waiting++] = its - 1;
     if (its - 1 == here && neighbours_[i].of_lower_rank) ++before_us;
   }
@@ -203,7 +194,7 @@ void Waiter::leave_crowded_core() {
   if (time - last < time_between_moves ||
       !left_.compare_exchange_strong(last, time, std::memory_order_relaxed)) // another thread's
     return;
-  if (!cost_.had_all_cores(time)) return;
+  if (oversubscribed() && system_.running_threads() > awake) return; // another program has a core
   std::array<unsigned, most_neighbours> full;
   unsigned count_full = 0;
   const std::span taken(cores.data(), waiting);

@@ -52,8 +52,6 @@ class YieldCost {
   }
   [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
   [[nodiscard]] unsigned of_each_core() const { return shared_.each; }
-  // Whether this job had all the cores since that was asked last, not long ago.
-  [[nodiscard]] bool had_all_cores(double now);
 
  private:
   static constexpr unsigned sampled = 8, measured_closely = 1000;
@@ -72,8 +70,6 @@ class YieldCost {
   std::atomic<double> used_ = 0;      // ... and what the job had used then
   std::atomic<double> lost_ = 0;      // ... since
   std::atomic<double> too_high_until_ = 0;
-  std::atomic<double> asked_ = 0;         // had_all_cores()
-  std::atomic<double> used_at_asked_ = 0; // what the job had used then
 };
 
 // How a process waits: spins, then yields, then sleeps on the doorbell in its segment. A long wait
@@ -81,7 +77,7 @@ class YieldCost {
 //
 // Two that wait for each other on one core stay there, since each gives it to the other before the
 // scheduler has a reason to part them, and so do three beside one that has a core alone; so those
-// that have the highest ranks leave a core with more than its share, if the job has all the cores.
+// that have the highest ranks leave a core with more than its share, if no other program wants one.
 // While yields cost too much there are none (YieldCost).
 //
 // A sender publishes a message and then looks whether the receiver sleeps, without a fence between

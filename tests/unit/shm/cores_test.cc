@@ -18,7 +18,7 @@ namespace {
 // A machine on which a process is where the test puts it.
 class Machine final : public FakeSystem {
  public:
-  unsigned here = 0;
+  unsigned here = 0, running = 0;
   struct Move {
     unsigned from;
     std::vector<unsigned> taken;
@@ -27,6 +27,7 @@ class Machine final : public FakeSystem {
   std::vector<Move> moves;
 
   [[nodiscard]] unsigned core() noexcept override { return here; }
+  [[nodiscard]] unsigned running_threads() noexcept override { return running; }
   bool leave(unsigned core, std::span<const unsigned> taken) noexcept override {
     moves.push_back({core, {taken.begin(), taken.end()}});
     return true;
@@ -94,7 +95,7 @@ TEST_F(Cores, AWaitThatYieldsDidNotEndSaysNothing) {
   EXPECT_TRUE(machine.moves.empty());
 }
 
-// A machine of two cores for four processes, of whose time they have a part.
+// A machine of two cores for four processes.
 class FewCores : public Cores {
  protected:
   // The moves of a process that waits for some time.
@@ -107,8 +108,8 @@ class FewCores : public Cores {
     }
     return machine.moves;
   }
-  Waiter make(double part = 1) {
-    return Cores::make({2, 2, [this, part] { return 2 * part * machine.time; }});
+  Waiter make() {
+    return Cores::make({2, 2, [] { return -1.0; }});
   }
 };
 
@@ -130,12 +131,17 @@ TEST_F(FewCores, OthersStay) {
   EXPECT_TRUE(moves_of(waiter).empty());
 }
 
-TEST_F(FewCores, NobodyLeavesWhereAnotherProgramHasOne) {
-  Waiter waiter = make(0.8);
+// Three of the job are awake, and it.
+TEST_F(FewCores, NobodyLeavesWhereAnotherProgramWantsACore) {
+  Waiter waiter = make();
   waiter.meet(neighbour(0), true);
   waiter.meet(neighbour(0), true);
-  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(1, false), false);
+  waiter.meet(sleeper(1), false);
+  machine.running = 5;
   EXPECT_TRUE(moves_of(waiter).empty());
+  machine.running = 4;
+  EXPECT_FALSE(moves_of(waiter).empty());
 }
 
 TEST_F(Cores, TheSchedulerHasTimeToBringItBack) {

@@ -25,7 +25,8 @@ class FakeSystem : public System {
   }
   [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
   [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
-  [[nodiscard]] bool is_crowded() noexcept override { return false; }
+  [[nodiscard]] unsigned running_threads() noexcept override { return 0; }
+  [[nodiscard]] unsigned cores() noexcept override { return 2; }
 
  protected:
   ~FakeSystem() = default;

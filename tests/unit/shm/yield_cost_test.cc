@@ -128,9 +128,9 @@ double awake(bool crowded, double time_before) {
     int looks = 0;
     [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
     void yield() noexcept override { time += 0.5 * us; }
-    [[nodiscard]] bool is_crowded() noexcept override {
+    [[nodiscard]] unsigned running_threads() noexcept override {
       ++looks;
-      return crowded;
+      return crowded ? cores() + 1 : cores();
     }
   } machine;
   SegmentHeader own;
