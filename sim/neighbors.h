@@ -102,7 +102,6 @@ class SimulatedSystem final : public net::shm::System {
   [[nodiscard]] bool has_ended(pid_t process) noexcept override {
     return node_.has_failed(process - 1);
   }
-  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
   [[nodiscard]] unsigned running_threads() noexcept override { return 0; }
   [[nodiscard]] unsigned cores() noexcept override { return 0; }
 

@@ -88,14 +88,6 @@ class Linux final : public System {
     close(opened);
     return ended;
   }
-  [[nodiscard]] double processor_time(pid_t process) noexcept override {
-    clockid_t clock = 0;
-    timespec time = {};
-    if (process <= 0 || clock_getcpuclockid(process, &clock) != 0 ||
-        clock_gettime(clock, &time) != 0)
-      return -1;
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
   // The fourth word of loadavg: RUNNING/ALL threads.
   [[nodiscard]] unsigned running_threads() noexcept override {
     const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);

@@ -47,8 +47,6 @@ class System {
   // Whether all threads of a process have ended, so that no copy of it goes on. It need not have
   // been waited for by its parent.
   [[nodiscard]] virtual bool has_ended(pid_t process) noexcept = 0;
-  // Seconds for which processors have run a process, all its threads; negative if nobody knows.
-  [[nodiscard]] virtual double processor_time(pid_t process) noexcept = 0;
   // Threads that want to run on this machine now, with the one that asks; 0 if nobody knows. Takes
   // some microseconds. And how many can.
   [[nodiscard]] virtual unsigned running_threads() noexcept = 0;

@@ -91,20 +91,9 @@ std::uint64_t random_word() {
   return word;
 }
 
-SharedCores shared_cores(const boot::Job& job, System& system) {
+SharedCores shared_cores(const boot::Job& job) {
   if (!job.oversubscribed()) return {};
-  const auto used = [&job, &system] {
-    double sum = 0;
-    for (int i = 0; i < job.local_size(); ++i) {
-      const double time = system.processor_time(job.pid(job.neighbour(i)));
-      if (time < 0) return time;
-      sum += time;
-    }
-    return sum;
-  };
-  const int cores = job.cores();
-  return {static_cast<unsigned>(cores),
-          static_cast<unsigned>((job.local_size() + cores - 1) / cores), used};
+  return {static_cast<unsigned>(job.cores()), static_cast<unsigned>(job.local_size())};
 }
 
 } // namespace
@@ -115,8 +104,8 @@ Transport::Transport(const boot::Processes& processes, const base::Settings& set
       limits_(make_limits(settings)), queue_lines_(buffer_lines(settings.shm_queue)),
       chunk_plan_(plan_chunks(queue_offset(seats_for(processes)) + queue_lines_ * line_bytes)),
       segment_(processes.job(), chunk_plan_.offset + Chunks::memory_bytes(chunk_plan_)),
-      probe_word_(random_word()), waiter_(system, segment_.front().header(),
-                                          shared_cores(processes.job(), system), settings.spin),
+      probe_word_(random_word()),
+      waiter_(system, segment_.front().header(), shared_cores(processes.job()), settings.spin),
       ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
   limits_.shares_cores = !waiter_.has_core();

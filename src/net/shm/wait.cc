@@ -40,7 +40,7 @@ void count(std::uint64_t& counter) {
 } // namespace
 
 Waiter::Waiter(System& system, SegmentHeader& own, SharedCores shared, std::int64_t spin_us)
-    : system_(system), own_(own), cost_(std::move(shared)),
+    : system_(system), own_(own), shared_(shared),
       spin_seconds_(spin_us >= 0 ? 1e-6 * static_cast<double>(spin_us)
                                  : (oversubscribed() ? 0 : default_spin)),
       has_barrier_(system.enter_barriers()) {}
@@ -142,28 +142,14 @@ void Waiter::learn() {
   if (help && !oversubscribed()) leave_crowded_core();
 }
 
-void YieldCost::add_slice(double before, double after) {
+bool YieldCost::add_slice(double before, double after) {
   closely_.store(measured_closely, std::memory_order_relaxed);
-  const double began = began_.load(std::memory_order_relaxed);
-  double lost = 0;
-  if (before - began <= window) {
-    lost = lost_.load(std::memory_order_relaxed) + after - before;
-    lost_.store(lost, std::memory_order_relaxed);
-    if (lost < most_lost) return;
-  }
-  const double used_now = used();
-  if (lost >= most_lost &&
-      others_had(lost, after - began, used_now - used_.load(std::memory_order_relaxed)))
-    too_high_until_.store(after + time_without, std::memory_order_relaxed);
-  began_.store(after, std::memory_order_relaxed);
-  used_.store(used_now, std::memory_order_relaxed);
-  lost_.store(0, std::memory_order_relaxed);
-}
-
-// Whether other programs had at least half of the time lost, where the job has used so much of the
-// cores in so long.
-bool YieldCost::others_had(double lost, double time, double used) const {
-  return !oversubscribed() || (used > 0 && shared_.cores * time - used >= lost / 2);
+  const bool in_window = before - began_.load(std::memory_order_relaxed) <= window;
+  const double lost = in_window ? lost_.load(std::memory_order_relaxed) + after - before : 0;
+  const bool much = lost >= most_lost;
+  if (!in_window || much) began_.store(after, std::memory_order_relaxed);
+  lost_.store(much ? 0 : lost, std::memory_order_relaxed);
+  return much;
 }
 
 void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
@@ -173,33 +159,39 @@ void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
   met_.store(met + 1, std::memory_order_release);
 }
 
+// Whether more threads want to run than processes of this job are awake, which share cores.
+bool Waiter::others_want_a_core() {
+  const unsigned met = met_.load(std::memory_order_acquire);
+  unsigned awake = std::max(shared_.processes, 1 + met);
+  for (unsigned i = 0; i < met; ++i)
+    awake -= sleeps(*neighbours_[i].header) ? 1 : 0;
+  return system_.running_threads() > awake;
+}
+
 void Waiter::leave_crowded_core() {
   const unsigned here = system_.core();
   std::array<unsigned, most_neighbours> cores; // of those that wait
   unsigned waiting = 0;
   unsigned before_us = 0; // of them, on this one
-  unsigned awake = 1;     // and we: those of the job that may want to run
   for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
     const SegmentHeader& neighbour = *neighbours_[i].header;
     const std::uint32_t its = neighbour.waiting.load(std::memory_order_relaxed);
-    if (neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
-    ++awake;
-    if (its == 0) continue;
+    if (its == 0 || neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
     cores[waiting++] = its - 1;
     if (its - 1 == here && neighbours_[i].of_lower_rank) ++before_us;
   }
-  if (before_us < cost_.of_each_core()) return;
+  if (before_us < shared_.each()) return;
   const double time = system_.now();
   double last = left_.load(std::memory_order_relaxed);
   if (time - last < time_between_moves ||
       !left_.compare_exchange_strong(last, time, std::memory_order_relaxed)) // another thread's
     return;
-  if (oversubscribed() && system_.running_threads() > awake) return; // another program has a core
+  if (oversubscribed() && others_want_a_core()) return;
   std::array<unsigned, most_neighbours> full;
   unsigned count_full = 0;
   const std::span taken(cores.data(), waiting);
   for (const unsigned core : taken) {
-    if (std::ranges::count(taken, core) >= cost_.of_each_core()) full[count_full++] = core;
+    if (std::ranges::count(taken, core) >= shared_.each()) full[count_full++] = core;
   }
   if (!system_.leave(here, {full.data(), count_full})) return;
   count(counts_.cores_left);
@@ -223,7 +215,8 @@ void Waiter::yield() {
     return system_.yield();
   const double before = system_.now();
   system_.yield();
-  cost_.add(before, system_.now());
+  const double after = system_.now();
+  if (cost_.add(before, after) && (!oversubscribed() || others_want_a_core())) cost_.avoid(after);
 }
 
 void Waiter::announce_sleep() {

@@ -7,30 +7,25 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 namespace macadam::net::shm {
 
 // The cores that the processes of a job share on a machine, where it has more processes than cores.
 struct SharedCores {
   unsigned cores = 0; // 0: each process has one
-  unsigned each = 1;  // processes for a core, at most, if they are spread evenly
-  // Processor seconds that all of the processes have used; negative if nobody knows.
-  std::function<double()> used;
+  unsigned processes = 0;
+  // Processes for a core, at most, if they are spread evenly.
+  [[nodiscard]] unsigned each() const { return cores == 0 ? 1 : (processes + cores - 1) / cores; }
 };
 
 // Whether yields are worth their time. Where the others on a core are processes of this job that
 // wait too, a yield costs a microsecond. Where another program computes there, it gives the core
 // away for a slice of the scheduler's, milliseconds; who sleeps instead is let in at once when it
 // is woken. So if other programs took slices for much of the last while, there are no yields for
-// some time. Processes of this job that compute may have the core: those that share cores are asked
-// what they have used. A clock costs a tenth of a yield, so one in eight is measured, and for a
-// while all once a slice was seen. Any thread.
+// some time. A clock costs a tenth of a yield, so one in eight is measured, and for a while all
+// once a slice was seen. Any thread.
 class YieldCost {
  public:
-  explicit YieldCost(SharedCores shared) : shared_(std::move(shared)) {}
-
   // Whether the next yield is to be measured, and what it then took, seconds.
   [[nodiscard]] bool is_due() {
     const unsigned closely = closely_.load(std::memory_order_relaxed);
@@ -39,10 +34,11 @@ class YieldCost {
     yields_.store(yields, std::memory_order_relaxed);
     return closely != 0 || yields % sampled == 0;
   }
-  void add(double before, double after) {
-    if (after - before >= slice) [[unlikely]]
-      add_slice(before, after);
+  // True if slices took much of the last while; if other programs did, avoid() more.
+  [[nodiscard]] bool add(double before, double after) {
+    return after - before >= slice && add_slice(before, after);
   }
+  void avoid(double now) { too_high_until_.store(now + time_without, std::memory_order_relaxed); }
 
   // `now` gives the time.
   template <class Now>
@@ -50,8 +46,6 @@ class YieldCost {
     const double until = too_high_until_.load(std::memory_order_relaxed);
     return until != 0 && now() < until;
   }
-  [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
-  [[nodiscard]] unsigned of_each_core() const { return shared_.each; }
 
  private:
   static constexpr unsigned sampled = 8, measured_closely = 1000;
@@ -59,15 +53,11 @@ class YieldCost {
   static constexpr double window = 50e-3;   // in which ...
   static constexpr double most_lost = 8e-3; // ... so much may be lost
   static constexpr double time_without = 100e-3;
-  void add_slice(double before, double after);
-  [[nodiscard]] double used() const { return oversubscribed() ? shared_.used() : 0; }
-  [[nodiscard]] bool others_had(double lost, double time, double used) const;
+  [[nodiscard]] bool add_slice(double before, double after);
 
-  const SharedCores shared_;
   std::atomic<unsigned> yields_ = 0;
   std::atomic<unsigned> closely_ = 0; // so many of the next are all measured
   std::atomic<double> began_ = 0;     // the window, with the first slice's end
-  std::atomic<double> used_ = 0;      // ... and what the job had used then
   std::atomic<double> lost_ = 0;      // ... since
   std::atomic<double> too_high_until_ = 0;
 };
@@ -138,7 +128,7 @@ class Waiter {
 
   // Whether a sleep lasts until a message comes; if not, it is cut at a millisecond.
   [[nodiscard]] bool has_barrier() const { return has_barrier_; }
-  [[nodiscard]] bool oversubscribed() const { return cost_.oversubscribed(); }
+  [[nodiscard]] bool oversubscribed() const { return shared_.cores != 0; }
 
   // Counted for users; relaxed, by any thread.
   struct Counts {
@@ -159,6 +149,7 @@ class Waiter {
   bool is_within(double seconds);
   void learn();
   [[nodiscard]] bool is_crowded(double now);
+  [[nodiscard]] bool others_want_a_core();
   void leave_crowded_core();
   void yield();
   void announce_sleep();
@@ -166,6 +157,7 @@ class Waiter {
 
   System& system_;
   SegmentHeader& own_;
+  const SharedCores shared_;
   std::atomic<bool> waiting_ = false;
   YieldCost cost_;
   const double spin_seconds_;

@@ -55,7 +55,7 @@ class Cores : public testing::Test {
     all_yields += yields;
     waiter.idle(1, 0);
   }
-  Waiter make(SharedCores shared = {}) { return Waiter(machine, own, std::move(shared), 0); }
+  Waiter make(SharedCores shared = {}) { return Waiter(machine, own, shared, 0); }
 
   Machine machine;
   SegmentHeader own;
@@ -108,9 +108,7 @@ class FewCores : public Cores {
     }
     return machine.moves;
   }
-  Waiter make() {
-    return Cores::make({2, 2, [] { return -1.0; }});
-  }
+  Waiter make() { return Cores::make({2, 4}); }
 };
 
 TEST_F(FewCores, TheThirdOfACoreLeaves) {
@@ -131,17 +129,23 @@ TEST_F(FewCores, OthersStay) {
   EXPECT_TRUE(moves_of(waiter).empty());
 }
 
-// Three of the job are awake, and it.
 TEST_F(FewCores, NobodyLeavesWhereAnotherProgramWantsACore) {
   Waiter waiter = make();
   waiter.meet(neighbour(0), true);
   waiter.meet(neighbour(0), true);
-  waiter.meet(neighbour(1, false), false);
-  waiter.meet(sleeper(1), false);
   machine.running = 5;
   EXPECT_TRUE(moves_of(waiter).empty());
-  machine.running = 4;
+  machine.running = 4; // it, the two, and one that it has not met
   EXPECT_FALSE(moves_of(waiter).empty());
+}
+
+TEST_F(FewCores, ThoseOfTheJobThatSleepWantNone) {
+  Waiter waiter = make();
+  waiter.meet(neighbour(0), true);
+  waiter.meet(neighbour(0), true);
+  waiter.meet(sleeper(1), false);
+  machine.running = 4;
+  EXPECT_TRUE(moves_of(waiter).empty());
 }
 
 TEST_F(Cores, TheSchedulerHasTimeToBringItBack) {

@@ -24,7 +24,6 @@ class FakeSystem : public System {
     return -1;
   }
   [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
-  [[nodiscard]] double processor_time(pid_t) noexcept override { return -1; }
   [[nodiscard]] unsigned running_threads() noexcept override { return 0; }
   [[nodiscard]] unsigned cores() noexcept override { return 2; }
 

@@ -18,15 +18,11 @@ class Yields : public testing::Test {
     for (int i = 0; i < count; ++i, time += each) {
       if (!cost.is_due()) continue;
       ++measured;
-      cost.add(time, time + each);
+      if (cost.add(time, time + each)) cost.avoid(time + each);
     }
   }
   [[nodiscard]] bool too_high(const YieldCost& cost) const {
     return cost.is_too_high([this] { return time; });
-  }
-  // Of a job on two cores, of which it uses so much.
-  YieldCost on_two_cores(double part) {
-    return YieldCost({2, 1, [this, part] { return 2 * part * time; }});
   }
 
   double time = 1;
@@ -40,7 +36,7 @@ unsigned yields_before_sleep(bool in_transfer) {
     void yield() noexcept override { time += us; }
   } machine;
   SegmentHeader own;
-  Waiter waiter(machine, own, {1, 2, [] { return -1.0; }}, -1);
+  Waiter waiter(machine, own, {1, 2}, -1);
   unsigned fruitless = 0;
   while (!waiter.idle(++fruitless, 1000, in_transfer) && fruitless < 10'000)
     continue;
@@ -56,7 +52,7 @@ TEST_F(Yields, AreMoreBeforeASleepInATransfer) {
 }
 
 TEST_F(Yields, ThatAreShortGoOnAndFewAreMeasured) {
-  YieldCost cost({});
+  YieldCost cost;
   yield(cost, 100'000, 2 * us);
   EXPECT_FALSE(too_high(cost));
   EXPECT_LE(measured, 100'000 / 4);
@@ -64,7 +60,7 @@ TEST_F(Yields, ThatAreShortGoOnAndFewAreMeasured) {
 }
 
 TEST_F(Yields, ThatTakeSlicesStopForAWhile) {
-  YieldCost cost({});
+  YieldCost cost;
   yield(cost, 20, 3 * ms);
   ASSERT_TRUE(too_high(cost));
   time += 1;
@@ -72,7 +68,7 @@ TEST_F(Yields, ThatTakeSlicesStopForAWhile) {
 }
 
 TEST_F(Yields, AreMeasuredCloselyOnceASliceWasSeen) {
-  YieldCost cost({});
+  YieldCost cost;
   while (measured == 0)
     yield(cost, 1, 3 * ms);
   measured = 0;
@@ -82,7 +78,7 @@ TEST_F(Yields, AreMeasuredCloselyOnceASliceWasSeen) {
 
 // As beside a program of the lowest priority.
 TEST_F(Yields, ThatTakeASliceNowAndThenButOftenStop) {
-  YieldCost cost({});
+  YieldCost cost;
   bool stopped = false;
   for (int i = 0; i < 40 && !stopped; ++i) {
     yield(cost, 96, 1 * us);
@@ -93,31 +89,13 @@ TEST_F(Yields, ThatTakeASliceNowAndThenButOftenStop) {
 }
 
 TEST_F(Yields, WithASliceNowAndThenGoOn) {
-  YieldCost cost({});
+  YieldCost cost;
   for (int i = 0; i < 100; ++i) {
     yield(cost, 8, 3 * us);
     yield(cost, 1, 3 * ms);
     time += 100 * ms;
     EXPECT_FALSE(too_high(cost));
   }
-}
-
-TEST_F(Yields, ToProcessesOfTheJobThatComputeGoOn) {
-  YieldCost cost = on_two_cores(0.98);
-  yield(cost, 200, 3 * ms);
-  EXPECT_FALSE(too_high(cost));
-}
-
-TEST_F(Yields, ToOtherProgramsStopWhereCoresAreShared) {
-  YieldCost cost = on_two_cores(0.4);
-  yield(cost, 40, 3 * ms);
-  EXPECT_TRUE(too_high(cost));
-}
-
-TEST_F(Yields, GoOnWhereNobodyKnowsWhatTheJobUses) {
-  YieldCost cost({2, 1, [] { return -1.0; }});
-  yield(cost, 200, 3 * ms);
-  EXPECT_FALSE(too_high(cost));
 }
 
 // Seconds before a wait in vain sleeps, of a process that has a core.
@@ -153,23 +131,24 @@ TEST(LongWait, SleepsSoonerWhereOthersWantTheCore) {
   EXPECT_LT(awake(true, 40 * us), 200 * us);
 }
 
-// A machine with one core that another program computes on: each yield takes a slice.
+// A machine with one core that others compute on: each yield takes a slice.
 class CrowdedMachine final : public FakeSystem {
  public:
   int sleeps = 0;
+  unsigned running = 0;
 
   [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
   void yield() noexcept override { time += 3 * ms; }
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
+  [[nodiscard]] unsigned running_threads() noexcept override { return running; }
 };
 
-TEST(CrowdedWait, SleepsInsteadOfYielding) {
-  for (const bool shares : {false, true}) {
-    CrowdedMachine machine;
-    SegmentHeader own;
-    SharedCores cores;
-    if (shares) cores = {1, 1, [&] { return 0.2 * machine.time; }};
-    Waiter waiter(machine, own, cores, shares ? 0 : 20);
+class CrowdedWait : public testing::Test {
+ protected:
+  // Yields of ten waits, once there were some.
+  std::uint64_t yields(SharedCores cores, unsigned running) {
+    machine.running = running;
+    Waiter waiter(machine, own, cores, cores.cores != 0 ? 0 : 20);
     const auto wait = [&] {
       const int slept = machine.sleeps;
       for (unsigned fruitless = 1; machine.sleeps == slept; ++fruitless)
@@ -178,12 +157,33 @@ TEST(CrowdedWait, SleepsInsteadOfYielding) {
     for (int i = 0; i < 100 && waiter.counts().yields < 50; ++i)
       wait();
     const std::uint64_t before = waiter.counts().yields;
-    const double began = machine.time;
+    began = machine.time;
     for (int i = 0; i < 10; ++i)
       wait();
-    EXPECT_EQ(waiter.counts().yields, before) << shares;
-    EXPECT_LT(machine.time - began, 5 * ms) << shares;
+    return waiter.counts().yields - before;
   }
+
+  CrowdedMachine machine;
+  SegmentHeader own;
+  double began = 0; // the ten waits
+};
+
+TEST_F(CrowdedWait, SleepsInsteadOfYielding) {
+  EXPECT_EQ(yields({}, 2), 0u);
+  EXPECT_LT(machine.time - began, 5 * ms);
+}
+
+TEST_F(CrowdedWait, SleepsInsteadOfYieldingToOtherProgramsWhereCoresAreShared) {
+  EXPECT_EQ(yields({1, 2}, 3), 0u);
+  EXPECT_LT(machine.time - began, 5 * ms);
+}
+
+TEST_F(CrowdedWait, YieldsToProcessesOfTheJobThatCompute) {
+  EXPECT_GT(yields({1, 2}, 2), 0u);
+}
+
+TEST_F(CrowdedWait, YieldsWhereNobodyKnowsWhatRuns) {
+  EXPECT_GT(yields({1, 2}, 0), 0u);
 }
 
 } // namespace
