@@ -57,7 +57,7 @@ endif()
 add_library(macadam_test_flags INTERFACE)
 target_link_libraries(macadam_test_flags INTERFACE macadam_flags)
 if(MACADAM_SANITIZE)
-  target_compile_options(macadam_test_flags INTERFACE -O0)
+  target_compile_options(macadam_test_flags INTERFACE -Og)
 endif()
 
 # The standard library's headers are compiled once, and with GoogleTest's once more for the tests.
