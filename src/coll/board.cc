@@ -133,6 +133,11 @@ void Board::publish_combined(const SlotRing& ring, Position position) {
   wake_all();
 }
 
+void Board::publish_combined_to(int reader, const SlotRing& ring, Position position) {
+  chunk(slot(ring, rank_, position)).combined.store(position + 1);
+  wake(reader);
+}
+
 void Board::wake_all() const {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
     if (rank != rank_) wake(rank);
@@ -311,8 +316,8 @@ Task exchange(Comm& comm, std::byte* all, std::size_t bytes) {
   co_await allgather_direct(comm, blocks);
 }
 
-// What a rank says to a board that all would have.
-enum class Vote : std::uint8_t { no, yes, single_copy };
+// What a rank says to a board that all would have: it holds where all say so.
+enum Vote : std::uint8_t { has_board = 1, single_copy = 2, divides_work = 4 };
 
 bool can_copy_once(const Comm& comm) {
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -320,6 +325,14 @@ bool can_copy_once(const Comm& comm) {
     if (rank != comm.rank() && peer.transport->why_not_direct(*peer.link) != nullptr) return false;
   }
   return true;
+}
+
+// Fewer than four at a time have not written and combined their pieces before one alone has
+// combined all (docs/benchmarks.md).
+bool is_worth_dividing(const Comm& comm) {
+  constexpr unsigned many = 4;
+  const unsigned shared = comm.shared->engine.networks().nearest().limits().shared_cores;
+  return static_cast<unsigned>(comm.size()) >= many && (shared == 0 || shared >= many);
 }
 
 } // namespace
@@ -345,15 +358,21 @@ Task make_board(Comm& comm) {
     // No room in this address space: the others hear of it.
   }
   Scratch votes(comm, ranks);
-  const Vote own_vote = board == nullptr      ? Vote::no
-                        : can_copy_once(comm) ? Vote::single_copy
-                                              : Vote::yes;
-  votes.bytes()[own] = static_cast<std::byte>(own_vote);
+  int agreed = 0;
+  if (board != nullptr)
+    agreed = has_board | (can_copy_once(comm) ? single_copy : 0) |
+             (is_worth_dividing(comm) ? divides_work : 0);
+  votes.bytes()[own] = static_cast<std::byte>(agreed);
   co_await exchange(comm, votes.bytes(), 1);
-  const auto least = static_cast<Vote>(*std::min_element(votes.bytes(), votes.bytes() + ranks));
-  if (least == Vote::no && panel != nullptr) panels.free(panel);
-  if (least == Vote::no) board.reset();
-  if (least == Vote::single_copy) board->set_single_copy();
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    agreed &= static_cast<int>(votes.bytes()[rank]);
+  if ((agreed & has_board) == 0) {
+    if (panel != nullptr) panels.free(panel);
+    board.reset();
+  } else {
+    if ((agreed & single_copy) != 0) board->set_single_copy();
+    if ((agreed & divides_work) != 0) board->set_divides_work();
+  }
   comm.boards->put(comm.tag, std::move(board));
   comm.board = comm.boards->find(comm.tag);
 }

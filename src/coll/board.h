@@ -107,6 +107,7 @@ class Board {
   void publish(const SlotRing& ring, Position position, Called called);
   void publish_to(int reader, const SlotRing& ring, Position position, Called called);
   void publish_combined(const SlotRing& ring, Position position);
+  void publish_combined_to(int reader, const SlotRing& ring, Position position);
   [[nodiscard]] PeerWord written(const Comm& comm, const SlotRing& ring, int from,
                                  Position position) const {
     return {comm, from, slot(ring, from, position).written, position + 1};
@@ -127,6 +128,9 @@ class Board {
   // write()).
   [[nodiscard]] bool single_copy() const { return single_copy_; }
   void set_single_copy() { single_copy_ = true; }
+  // All ranks combine what one of them wants: that takes less time than that one alone does.
+  [[nodiscard]] bool divides_work() const { return divides_work_; }
+  void set_divides_work() { divides_work_ = true; }
 
   // This rank will not touch the panels of others any more.
   void leave() noexcept;
@@ -162,6 +166,7 @@ class Board {
 
   int rank_;
   bool single_copy_ = false;
+  bool divides_work_ = false;
   std::vector<Peer> peers_;
 };
 

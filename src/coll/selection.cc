@@ -47,7 +47,7 @@ constexpr std::array table = {
     Rule{Kind::reduce, any, 64 << 10, Algorithm::slices, machines},
     Rule{Kind::reduce, any, all, Algorithm::slices, machines, 16},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
-    Rule{Kind::reduce, any, 64 << 10, Algorithm::binomial},
+    Rule{Kind::reduce, any, 8 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 

@@ -32,9 +32,15 @@ std::size_t size_of(const Data& data) {
 std::byte* element(const Data& data, std::size_t i) {
   return static_cast<std::byte*>(data.address) + i * size_of(data);
 }
-// Elements that go in chunks; none if the vector is in the notes.
-std::size_t long_count(const Board& board, const Data& vector) {
-  return vector.bytes() > board.notes.room ? static_cast<std::size_t>(vector.count) : 0;
+// Elements that go in chunks; none if the vector is in the notes. Where work is divided, it is if
+// there is much of it, too.
+std::size_t long_count(const Comm& comm, const Data& vector) {
+  constexpr std::size_t much = std::size_t{8} << 10;
+  const std::size_t bytes = vector.bytes();
+  const bool in_chunks =
+      bytes > comm.board->notes.room ||
+      (comm.board->divides_work() && bytes * static_cast<std::size_t>(comm.size()) > much);
+  return in_chunks ? static_cast<std::size_t>(vector.count) : 0;
 }
 
 } // namespace
@@ -45,7 +51,109 @@ bool can_share(const Comm& comm, const datatype::Type& type) {
              comm.shared->panels.shape.chunk_bytes;
 }
 
-// The root combines what the others have written; they are done when their last data are there.
+namespace {
+
+constexpr int every_rank = -1; // as a root
+
+// A vector in a chunk at a time: each rank writes its pieces, combines one piece of all, writes
+// that to where its own piece was in its panel, and the root, or every rank, reads the others'
+// pieces. What is computed is computed in memory of its own: stores one by one to lines that others
+// hold take four times as long as a copy.
+Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data result,
+                    const datatype::Op& op, Steps steps, int root) {
+  Board& board = *comm.board;
+  SlotRing& chunks = board.chunks;
+  const int n = comm.size();
+  const int rank = comm.rank();
+  const std::size_t size = size_of(mine);
+  const Position first = chunks.position;
+  const bool reads = root == every_rank || rank == root;
+  const bool in_place = mine.address == result.address;
+  Scratch sums(comm, reads ? 0 : (steps.each / static_cast<std::size_t>(n) + 1) * size);
+  const auto pieces = [&](std::uint32_t step) {
+    return Pieces{static_cast<MPI_Count>(steps.units(step)), n};
+  };
+  const auto begin = [](const Pieces& of, int piece) {
+    return static_cast<std::size_t>(of.begin(piece));
+  };
+  const auto write = [&](std::uint32_t step) {
+    if (step == steps.count || !board.find_room(chunks, first + step)) return false;
+    std::byte* const to = board.data(chunks, rank, first + step);
+    const std::byte* const from = element(mine, steps.begin(step));
+    const Pieces of = pieces(step);
+    const std::size_t own = in_place ? 0 : begin(of, rank) * size;
+    const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
+    base::copy(to, from, own);
+    base::copy(to + behind, from + behind, steps.units(step) * size - behind);
+    board.publish(chunks, first + step, called);
+    return true;
+  };
+  const auto combine = [&](std::uint32_t step) {
+    const Pieces of = pieces(step);
+    const std::size_t own = begin(of, rank);
+    const std::size_t count = begin(of, rank + 1) - own;
+    std::byte* const sum = reads ? element(result, steps.begin(step) + own) : sums.bytes();
+    fold(op, *mine.type, n, sum, count, [&](int from) -> const std::byte* {
+      return from == rank && !in_place ? element(mine, steps.begin(step) + own)
+                                       : board.data(chunks, from, first + step) + own * size;
+    });
+    if (rank == root) return;
+    base::copy(board.data(chunks, rank, first + step) + own * size, sum, count * size);
+    if (root == every_rank)
+      board.publish_combined(chunks, first + step);
+    else
+      board.publish_combined_to(root, chunks, first + step);
+  };
+  const auto read = [&](std::uint32_t step) {
+    const Pieces of = pieces(step);
+    for (int distance = 1; distance < n; ++distance) {
+      const int from = (rank + distance) % n;
+      const std::size_t its = begin(of, from);
+      base::copy(element(result, steps.begin(step) + its),
+                 board.data(chunks, from, first + step) + its * size,
+                 (begin(of, from + 1) - its) * size);
+    }
+  };
+  // As flow() with a step more.
+  std::uint32_t wrote = 0;
+  std::uint32_t summed = 0;
+  while (write(wrote))
+    ++wrote;
+  board.await_all(chunks, first); // behind the notes
+  co_await pass_notes(comm, note, called);
+  for (std::uint32_t step = 0; step < steps.count;) {
+    bool moved = write(wrote);
+    if (moved) ++wrote;
+    int unwritten = -1;
+    while (summed < wrote && (unwritten = board.not_written(chunks, first + summed)) < 0) {
+      combine(summed++);
+      moved = true;
+      if (reads) continue;
+      board.pass(chunks);
+      ++step;
+    }
+    int uncombined = -1;
+    while (step < summed && (uncombined = board.not_combined(chunks, first + step)) < 0) {
+      read(step++);
+      board.pass(chunks);
+      moved = true;
+    }
+    if (moved) continue;
+    if (uncombined >= 0) {
+      co_await board.combined(comm, chunks, uncombined, first + step);
+    } else if (unwritten >= 0) {
+      board.await_all(chunks, first + summed);
+      co_await board.written(comm, chunks, unwritten, first + summed);
+    } else {
+      co_await Board::make_room(comm, chunks, first + wrote);
+    }
+  }
+}
+
+} // namespace
+
+// The root combines what the others have written; they are done when their last data are there. Of
+// long vectors each rank combines a piece, where that takes less time.
 Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
   const std::size_t bytes = mine.bytes();
   if (bytes == 0) co_return;
@@ -58,8 +166,17 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   const int rank = comm.rank();
   const Position note = notes.position;
   const std::size_t size = size_of(mine);
-  const Steps steps = Steps::one_way(long_count(board, mine), chunks.room / size,
-                                     std::max<std::size_t>(least_step / size, 1));
+  const std::size_t total = long_count(comm, mine);
+  if (total > 0 && board.divides_work()) {
+    if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
+    board.publish(notes, note, called);
+    co_await combine_pieces(comm, note, called, mine, result, op,
+                            Steps::both_ways(total, chunks.room / size), root);
+    turn.end();
+    co_return;
+  }
+  const Steps steps =
+      Steps::one_way(total, chunks.room / size, std::max<std::size_t>(least_step / size, 1));
   // The root's own data are in its panel, too, where the result takes their place.
   const bool writes = rank != root || mine.address == result.address;
   if (writes) {
@@ -106,92 +223,6 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
 
 namespace {
 
-// A vector in a chunk at a time: each rank writes its pieces, combines one piece of all, writes
-// that to where its own piece was in its panel, and reads the others' pieces. What is computed is
-// computed in memory of its own: stores one by one to lines that others hold take four times as
-// long as a copy.
-Task allreduce_in_chunks(Comm& comm, Position note, Called called, Data mine, Data result,
-                         const datatype::Op& op, Steps steps) {
-  Board& board = *comm.board;
-  SlotRing& chunks = board.chunks;
-  const int n = comm.size();
-  const int rank = comm.rank();
-  const std::size_t size = size_of(mine);
-  const Position first = chunks.position;
-  const bool in_place = mine.address == result.address;
-  const auto pieces = [&](std::uint32_t step) {
-    return Pieces{static_cast<MPI_Count>(steps.units(step)), n};
-  };
-  const auto begin = [](const Pieces& of, int piece) {
-    return static_cast<std::size_t>(of.begin(piece));
-  };
-  const auto write = [&](std::uint32_t step) {
-    if (step == steps.count || !board.find_room(chunks, first + step)) return false;
-    std::byte* const to = board.data(chunks, rank, first + step);
-    const std::byte* const from = element(mine, steps.begin(step));
-    const Pieces of = pieces(step);
-    const std::size_t own = in_place ? 0 : begin(of, rank) * size;
-    const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
-    base::copy(to, from, own);
-    base::copy(to + behind, from + behind, steps.units(step) * size - behind);
-    board.publish(chunks, first + step, called);
-    return true;
-  };
-  const auto combine = [&](std::uint32_t step) {
-    const Pieces of = pieces(step);
-    const std::size_t own = begin(of, rank);
-    const std::size_t count = begin(of, rank + 1) - own;
-    std::byte* const sum = element(result, steps.begin(step) + own);
-    fold(op, *mine.type, n, sum, count, [&](int from) -> const std::byte* {
-      return from == rank && !in_place ? element(mine, steps.begin(step) + own)
-                                       : board.data(chunks, from, first + step) + own * size;
-    });
-    base::copy(board.data(chunks, rank, first + step) + own * size, sum, count * size);
-    board.publish_combined(chunks, first + step);
-  };
-  const auto read = [&](std::uint32_t step) {
-    const Pieces of = pieces(step);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (rank + distance) % n;
-      const std::size_t its = begin(of, from);
-      base::copy(element(result, steps.begin(step) + its),
-                 board.data(chunks, from, first + step) + its * size,
-                 (begin(of, from + 1) - its) * size);
-    }
-  };
-  // As flow() with a step more.
-  std::uint32_t wrote = 0;
-  std::uint32_t summed = 0;
-  while (write(wrote))
-    ++wrote;
-  board.await_all(chunks, first); // behind the notes
-  co_await pass_notes(comm, note, called);
-  for (std::uint32_t step = 0; step < steps.count;) {
-    bool moved = write(wrote);
-    if (moved) ++wrote;
-    int unwritten = -1;
-    while (summed < wrote && (unwritten = board.not_written(chunks, first + summed)) < 0) {
-      combine(summed++);
-      moved = true;
-    }
-    int uncombined = -1;
-    while (step < summed && (uncombined = board.not_combined(chunks, first + step)) < 0) {
-      read(step++);
-      board.pass(chunks);
-      moved = true;
-    }
-    if (moved) continue;
-    if (uncombined >= 0) {
-      co_await board.combined(comm, chunks, uncombined, first + step);
-    } else if (unwritten >= 0) {
-      board.await_all(chunks, first + summed);
-      co_await board.written(comm, chunks, unwritten, first + summed);
-    } else {
-      co_await Board::make_room(comm, chunks, first + wrote);
-    }
-  }
-}
-
 // Two ranks with not much: each writes all of its vector and combines all, which is one step less.
 constexpr std::size_t both_up_to = std::size_t{16} << 10;
 Task allreduce_by_both(Comm& comm, Position note, Called called, Data mine, Data result,
@@ -232,7 +263,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
-  const Steps steps = Steps::both_ways(long_count(board, mine), board.chunks.room / size_of(mine));
+  const Steps steps = Steps::both_ways(long_count(comm, mine), board.chunks.room / size_of(mine));
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, called);
@@ -249,7 +280,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   } else if (n == 2 && bytes <= both_up_to) {
     co_await allreduce_by_both(comm, note, called, mine, result, op, steps);
   } else {
-    co_await allreduce_in_chunks(comm, note, called, mine, result, op, steps);
+    co_await combine_pieces(comm, note, called, mine, result, op, steps, every_rank);
   }
   turn.end();
 }

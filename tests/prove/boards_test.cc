@@ -61,8 +61,8 @@ struct Step {
 struct Program {
   std::vector<Call> calls;
   std::vector<std::vector<Step>> ranks;
-  bool sleeps = false;      // a rank that finds nothing sleeps until it is woken
-  bool single_copy = false; // blocks go straight from rank to rank, where they can
+  bool sleeps = false;     // a rank that finds nothing sleeps until it is woken
+  bool other_ways = false; // single copies where there are, and a reduce divides its work
 };
 
 Program blocking(int ranks, const std::vector<Call>& calls) {
@@ -76,8 +76,8 @@ Program sleeping(int ranks, const std::vector<Call>& calls) {
   program.sleeps = true;
   return program;
 }
-Program by_single_copy(Program program) {
-  program.single_copy = true;
+Program by_other_ways(Program program) {
+  program.other_ways = true;
   return program;
 }
 
@@ -215,11 +215,12 @@ constexpr std::array single_copy_rules = {reached(Kind::gather), reached(Kind::s
 // The ranks with boards for the tags that programs here use, cleared before each run.
 class Ranks {
  public:
-  Ranks(int n, bool sleep, bool single_copy) : shape_(shape_for(sleep)), world_(n, options()) {
+  Ranks(int n, bool sleep, bool other_ways)
+      : other_ways_(other_ways), shape_(shape_for(sleep)), world_(n, options()) {
     for (int rank = 0; rank < n; ++rank) {
       world_.resources(rank).panels.shape = shape_;
       for (const coll::Rule& rule : single_copy_rules)
-        if (single_copy)
+        if (other_ways)
           world_.resources(rank).rules[static_cast<std::size_t>(rule.kind)] = {&rule, 1};
     }
     sequences_.resize(static_cast<std::size_t>(n));
@@ -261,6 +262,7 @@ class Ranks {
         const coll::Comm comm(resources, world_.team(rank), tag);
         auto board = std::make_unique<Board>(comm, its);
         board->set_single_copy();
+        if (other_ways_) board->set_divides_work();
         world_.boards(rank).put(tag, std::move(board));
       }
     }
@@ -296,6 +298,7 @@ class Ranks {
 
   static constexpr std::size_t most_ranks = 4;
 
+  const bool other_ways_;
   const coll::PanelShape shape_;
   World world_;
   std::vector<coll::Sequence> sequences_;
@@ -382,8 +385,8 @@ void run(Machine& machine, Ranks& ranks, const Program& program, Machine::Order 
   machine.run(std::move(bodies), ranks.shared(), order);
   engine::word_step = nullptr;
 }
-std::unique_ptr<Ranks> make_ranks(std::size_t n, bool sleep, bool single_copy = false) {
-  return std::make_unique<Ranks>(static_cast<int>(n), sleep, single_copy);
+std::unique_ptr<Ranks> make_ranks(std::size_t n, bool sleep, bool other_ways = false) {
+  return std::make_unique<Ranks>(static_cast<int>(n), sleep, other_ways);
 }
 // Ranks of a program that went wrong, where operations wait for ever.
 void leave(std::unique_ptr<Ranks> ranks) {
@@ -394,7 +397,7 @@ void leave(std::unique_ptr<Ranks> ranks) {
 // Goes through every order of a program; returns what is wrong in one.
 std::string explore(const Program& program, Tally& tally) {
   std::unique_ptr<Ranks> ranks =
-      make_ranks(program.ranks.size(), program.sleeps, program.single_copy);
+      make_ranks(program.ranks.size(), program.sleeps, program.other_ways);
   Machine machine;
   do {
     run(machine, *ranks, program, Machine::Order::next_to_an_end);
@@ -473,26 +476,29 @@ TEST(BoardsInEveryOrder, ThreeRanks) {
   expect_right(programs);
 }
 
-bool has_single_copy(Kind kind) {
-  return kind == Kind::gather || kind == Kind::scatter || kind == Kind::alltoall;
+bool has_other_ways(Kind kind) {
+  return kind == Kind::gather || kind == Kind::scatter || kind == Kind::alltoall ||
+         kind == Kind::reduce;
 }
 
-// Blocks that are copied from memory to memory: each behind every other collective and before it,
-// round the ring of notes, and among three ranks. Those that sleep come below.
-TEST(BoardsInEveryOrder, SingleCopy) {
+// Blocks that are copied from memory to memory, and vectors of which each rank combines a piece:
+// behind every other collective and before it, round the rings, and among three ranks. Those that
+// sleep come below.
+TEST(BoardsInEveryOrder, OtherWays) {
   std::vector<Program> programs;
   for (const Call& call : calls(2, 1)) {
-    if (call.count <= is_short || !has_single_copy(call.kind)) continue;
+    if (call.count <= is_short || !has_other_ways(call.kind)) continue;
     for (const Call& other : calls(2, 1)) {
-      programs.push_back(by_single_copy(blocking(2, {call, other})));
-      programs.push_back(by_single_copy(blocking(2, {other, call})));
+      programs.push_back(by_other_ways(blocking(2, {call, other})));
+      programs.push_back(by_other_ways(blocking(2, {other, call})));
     }
-    programs.push_back(by_single_copy(blocking(2, std::vector<Call>(5, call))));
+    programs.push_back(by_other_ways(blocking(2, std::vector<Call>(5, call))));
   }
   for (const Call& call : calls(3, 1)) {
-    if (call.count <= is_short || !has_single_copy(call.kind) || call.kind == Kind::alltoall)
+    if (call.count <= is_short || !has_other_ways(call.kind) || call.kind == Kind::alltoall ||
+        call.kind == Kind::reduce) // have too many orders
       continue;
-    programs.push_back(by_single_copy(blocking(3, {call})));
+    programs.push_back(by_other_ways(blocking(3, {call})));
   }
   expect_right(programs);
 }
@@ -533,9 +539,9 @@ TEST(Boards, InRandomOrders) {
         some.push_back(all[machine.random() % all.size()]);
       Program program = blocking(static_cast<int>(n), some);
       program.sleeps = i % 2 != 0;
-      program.single_copy = i % 4 > 1;
+      program.other_ways = i % 4 > 1;
       std::unique_ptr<Ranks>& its =
-          ranks[(program.sleeps ? 1u : 0u) + (program.single_copy ? 2 : 0)];
+          ranks[(program.sleeps ? 1u : 0u) + (program.other_ways ? 2 : 0)];
       run(machine, *its, program, Machine::Order::random);
       if (!machine.failure.empty()) leave(std::move(its));
       ASSERT_EQ(machine.failure, "") << "program " << i << ", " << text(program);
@@ -566,7 +572,7 @@ TEST_F(BoardMutants, ChunkThatIsReadTooEarlyIsFound) {
   expect_found(Mutant::board_unwritten, blocking(2, {{Kind::allgather, 40}}));
 }
 TEST_F(BoardMutants, BlocksThatAreNotCopiedYetAreFound) {
-  expect_found(Mutant::single_copy_unawaited, by_single_copy(blocking(2, {{Kind::gather, 40}})));
+  expect_found(Mutant::single_copy_unawaited, by_other_ways(blocking(2, {{Kind::gather, 40}})));
 }
 TEST_F(BoardMutants, SleeperThatNobodyWakesIsFound) {
   expect_found(Mutant::board_awaited_once,
