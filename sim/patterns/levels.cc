@@ -193,6 +193,7 @@ const std::vector<Choice>& choices() {
   using enum coll::Kind;
   static const std::vector<int> vectors = {8,        256,       1 << 10, 4 << 10, 16 << 10,
                                            64 << 10, 256 << 10, 1 << 20, 4 << 20};
+  static const std::vector<int> long_vectors(vectors.begin() + 3, vectors.end());
   static const std::vector<int> short_blocks = {8, 64, 256, 1 << 10, 4 << 10, 16 << 10};
   static const std::vector<Choice> all = {
       {barrier, {0}, [](int, std::byte*, std::byte*) { MPI_Barrier(MPI_COMM_WORLD); }},
@@ -207,6 +208,12 @@ const std::vector<Choice>& choices() {
       {allreduce, vectors,
        [](int bytes, std::byte* out, std::byte* in) {
          MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+       }},
+      {reduce_scatter, long_vectors, // of a number for each rank at least
+       [](int bytes, std::byte* out, std::byte* in) {
+         int size = 0;
+         MPI_Comm_size(MPI_COMM_WORLD, &size);
+         MPI_Reduce_scatter_block(out, in, bytes / 8 / size, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
        }},
       {allgather, short_blocks,
        [](int bytes, std::byte* out, std::byte* in) {

@@ -64,6 +64,8 @@ Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task reduce_scatter_on(Comm& comm, Data mine, Blocks blocks, Data result, const datatype::Op& op);
 Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op);
+Task reduce_scatter_slices(Comm& comm, Data mine, Blocks blocks, Data result,
+                           const datatype::Op& op);
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op);
 Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,

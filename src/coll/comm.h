@@ -23,7 +23,7 @@ class Boards;
 class Machines;
 
 // Bytes by which long collectives go. The first three on two levels, so that both work at once
-// (levels.cc); the same in all processes.
+// (levels.h); the same in all processes.
 struct Segments {
   std::size_t slice = 32 << 10; // at least, of what each rank of a machine carries of a reduction
   std::size_t bcast = 64 << 10; // of what a leader passes on

@@ -33,6 +33,7 @@ bool Machines::serve(const Resources& shared, const engine::Team& team, Kind kin
   if (!found_) [[unlikely]]
     find(shared, team);
   if (!two_levels_ || (ordered && !in_order_)) return false;
+  if (kind == Kind::reduce_scatter) return even_ && in_order_;
   return even_ || (kind != Kind::allgather && kind != Kind::alltoall);
 }
 

@@ -56,7 +56,9 @@ Task reduce_scatter(Collective& self) {
 
 Task reduce_scatter_on(Comm& comm, Data mine, Blocks blocks, Data result, const datatype::Op& op) {
   switch (comm.choose(Kind::reduce_scatter, mine.bytes(), !op.commutative(),
-                      can_share(comm, *mine.type))) {
+                      can_share(comm, *mine.type), blocks.regular())) {
+  case Algorithm::slices:
+    return reduce_scatter_slices(comm, mine, blocks, result, op);
   case Algorithm::shared:
     return reduce_scatter_shared(comm, mine, blocks, result, op);
   case Algorithm::recursive_halving:

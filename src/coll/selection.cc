@@ -97,6 +97,8 @@ constexpr std::array table = {
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
     Rule{Kind::reduce_scatter, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::reduce_scatter, any, 4 << 20, Algorithm::slices, machines},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::slices, machines, 4},
     Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, often},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
@@ -144,8 +146,9 @@ constexpr std::array<Row, kinds> rows = {{
       Algorithm::pairwise, Algorithm::slices},
      6},
     {"reduce_scatter",
-     {Algorithm::shared, Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise},
-     4},
+     {Algorithm::shared, Algorithm::direct, Algorithm::recursive_halving, Algorithm::pairwise,
+      Algorithm::slices},
+     5},
     {"scan", {Algorithm::direct, Algorithm::recursive_doubling}, 2},
 }};
 

@@ -38,7 +38,7 @@ enum class Algorithm : std::uint8_t {
   ring,
   bruck,
   pairwise,
-  // On two levels (levels.cc):
+  // On two levels (levels.h):
   leaders,     // inside each machine, and between their first ranks
   slices,      // as many ranks of each machine as there are in all take part across machines
   pairs,       // pairs in ceil(log2(n)) steps, for any even n
@@ -87,7 +87,7 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 [[nodiscard]] constexpr bool is_shared(Among among) {
   return among == Among::sharing || among == Among::single_copy;
 }
-// Whether it is one of levels.cc.
+// Whether it is one on two levels (levels.h).
 [[nodiscard]] constexpr bool is_on_levels(Algorithm algorithm) {
   return algorithm == Algorithm::leaders || algorithm == Algorithm::slices;
 }

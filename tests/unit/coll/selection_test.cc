@@ -137,7 +137,8 @@ TEST(LevelRules, leave_all_others_as_they_are) {
       "barrier leaders any 4, bcast leaders any 4, reduce leaders 256 2, reduce slices 64K 2, "
       "reduce "
       "slices any 16, allreduce leaders 256 2, allreduce slices 64K 2, allreduce slices any 4, "
-      "allgather slices 256 2, allgather slices 4K 4, alltoall slices 1K 2");
+      "allgather slices 256 2, allgather slices 4K 4, alltoall slices 1K 2, "
+      "reduce_scatter slices 4M 2, reduce_scatter slices any 4");
   EXPECT_EQ(describe(table.rules()), describe(coll::default_rules()));
 }
 
@@ -176,7 +177,7 @@ TEST(LevelRules, say_what_is_wrong) {
   const std::string remedy = "; correct it, remove it or run 'macadam tune --network' again";
   EXPECT_EQ(error("barier leaders any 4"),
             "found 'barier leaders any 4', needed one of barrier, bcast, reduce, "
-            "allreduce, allgather, alltoall" +
+            "allreduce, allgather, alltoall, reduce_scatter" +
                 remedy);
   EXPECT_EQ(error("barrier leaders any 4, bcast slices any 4"),
             "found ' bcast slices any 4', needed leaders for bcast" + remedy);

@@ -1,79 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives on two levels, each of algorithms that know one: among the ranks of a machine, on
-// their board where they have one, and across machines. Short data go through a leader, the first
-// rank of each machine; of longer ones each rank of a machine carries a slice, so that the memory
-// of the machine is gone through in parallel. Long data go in segments (Segments): while one is
-// between machines, those beside it are collected and dealt out inside of them.
+// Collectives that move data, and barriers, on two levels.
 #include "coll/algorithms.h"
 #include "coll/batch.h"
-#include "coll/machines.h"
-#include "coll/reduction.h"
+#include "coll/levels.h"
 #include "datatype/constructors.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <coroutine>
-#include <exception>
 
 namespace macadam::coll {
-namespace {
-
-// Before anything else on the team inside a machine.
-Task prepare(Comm& inside) {
-  if (inside.boards != nullptr && inside.boards->is_due(inside.tag)) co_await make_board(inside);
-}
-
-// Ends when a task has, whatever it threw.
-struct Ended {
-  Task& task;
-  [[nodiscard]] bool await_ready() const noexcept { return task.done(); }
-  void await_suspend(std::coroutine_handle<> caller) const noexcept { task.await_suspend(caller); }
-  void await_resume() const noexcept {}
-};
-
-// Ends when both tasks have. Neither is left at work on memory that its caller gives back.
-Task both(Comm& /*memory*/, Task& one, Task& other) {
-  co_await Ended{one};
-  co_await Ended{other};
-  for (const Task* const task : {&one, &other})
-    if (task->error()) std::rethrow_exception(task->error());
-}
-
-Task nothing(Comm& /*memory*/) {
-  co_return;
-}
-
-// `total` units cut in slices, of the ranks with those indexes; ranks beyond have none.
-class Slices {
- public:
-  Slices(const Comm& inside, const Machines& machines, MPI_Count total)
-      : pieces_{total, machines.slices()}, ranks_(inside.size()),
-        memory_(inside, 2 * static_cast<std::size_t>(ranks_) * sizeof(MPI_Count)),
-        counts_(reinterpret_cast<MPI_Count*>(memory_.bytes())) {
-    for (int i = 0; i < ranks_; ++i) {
-      counts_[i] = i < pieces_.n ? pieces_.begin(i + 1) - pieces_.begin(i) : 0;
-      counts_[ranks_ + i] = i < pieces_.n ? pieces_.begin(i) : total;
-    }
-  }
-  [[nodiscard]] Data of(const Data& vector, int i) const {
-    return slice(vector, counts_[ranks_ + i], counts_[i]);
-  }
-  // The vector as a block for each rank of the machine.
-  [[nodiscard]] Blocks blocks(const Data& vector) const {
-    return {
-        vector.address, 0, vector.type, {counts_, true, ranks_}, {counts_ + ranks_, true, ranks_},
-        nullptr};
-  }
-
- private:
-  Pieces pieces_;
-  int ranks_;
-  Scratch memory_;
-  MPI_Count* counts_;
-};
-
-} // namespace
 
 // A byte to the leader, and one back when the leaders have met.
 Task barrier_leaders(Comm& comm) {
@@ -94,137 +30,6 @@ Task barrier_leaders(Comm& comm) {
       co_await barrier_dissemination(across);
   }
   co_await bcast_on(inside, word, 0);
-}
-
-Task allreduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op) {
-  if (mine.bytes() == 0) co_return;
-  Machines& machines = *comm.machines;
-  Comm inside = machines.inside(comm);
-  co_await prepare(inside);
-  co_await reduce_on(inside, mine, result, op, 0);
-  if (machines.leads()) {
-    Comm across = machines.across(comm);
-    co_await allreduce_on(across, result, result, op);
-  }
-  co_await bcast_on(inside, result, 0);
-}
-
-namespace {
-
-// An allreduce by slices, of whose vectors one segment after the other is taken.
-struct Reduction {
-  Machines& machines;
-  Data mine;
-  Data result;
-  const datatype::Op& op;
-  MPI_Count each; // elements of a segment
-
-  [[nodiscard]] int segments() const { return static_cast<int>((mine.count + each - 1) / each); }
-  [[nodiscard]] Data segment(const Data& of, int number) const {
-    const MPI_Count first = number * each;
-    return slice(of, first, std::min(each, of.count - first));
-  }
-  // What this rank carries of a segment.
-  [[nodiscard]] Data own(int number) const {
-    const Data all = segment(result, number);
-    const Pieces pieces{all.count, machines.slices()};
-    const int index = machines.index();
-    return index < pieces.n ? pieces(all, index, index + 1) : slice(all, all.count, 0);
-  }
-};
-
-// Inside a machine: a segment that has come back is dealt out, another one is combined.
-Task share_and_combine(Comm& inside, const Reduction& of, int shared, int combined) {
-  if (shared >= 0) {
-    const Data result = of.segment(of.result, shared);
-    const Slices slices(inside, of.machines, result.count);
-    co_await allgather_on(inside, slices.blocks(result));
-  }
-  if (combined < of.segments()) {
-    const Data mine = of.segment(of.mine, combined);
-    const Slices slices(inside, of.machines, mine.count);
-    co_await reduce_scatter_on(inside, mine, slices.blocks(mine), of.own(combined), of.op);
-  }
-}
-
-} // namespace
-
-Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op) {
-  if (mine.bytes() == 0) co_return;
-  Machines& machines = *comm.machines;
-  Comm inside = machines.inside(comm);
-  co_await prepare(inside);
-  Comm across = machines.across(comm);
-  // The longer a segment, the fewer steps across; but the first and the last one overlap nothing.
-  constexpr std::size_t segments = 8;
-  const std::size_t each =
-      std::max(mine.bytes() / segments,
-               comm.shared->segments.slice * static_cast<std::size_t>(machines.slices()));
-  const auto size = static_cast<std::size_t>(std::max<MPI_Count>(mine.type->size(), 1));
-  const Reduction of{machines, mine, result, op,
-                     std::max<MPI_Count>(static_cast<MPI_Count>(each / size), 1)};
-  for (int step = 0; step < of.segments() + 2; ++step) {
-    const int carried = step - 1;
-    const bool carries =
-        machines.index() < machines.slices() && carried >= 0 && carried < of.segments();
-    Data own;
-    if (carries) own = of.own(carried);
-    Task between = carries ? allreduce_on(across, own, own, op) : nothing(comm);
-    Task within = share_and_combine(inside, of, step - 2, step);
-    co_await both(comm, between, within);
-  }
-}
-
-// To the leaders, from them to the leader of the root's machine, and to the root.
-Task reduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
-  if (mine.bytes() == 0) co_return;
-  Machines& machines = *comm.machines;
-  Comm inside = machines.inside(comm);
-  co_await prepare(inside);
-  const bool is_root = comm.rank() == root;
-  const int home = machines.machine_of(comm, root);
-  Scratch partial(comm, *mine.type, machines.leads() && !is_root ? mine.count : 0);
-  const Data sum = is_root ? result : Data{partial.data().address, mine.count, mine.type};
-  const Data none{nullptr, mine.count, mine.type};
-  co_await reduce_on(inside, mine, machines.leads() ? sum : none, op, 0);
-  if (machines.leads()) {
-    Comm across = machines.across(comm);
-    co_await reduce_on(across, sum, machines.own() == home ? sum : none, op, home);
-  }
-  if (machines.own() != home) co_return;
-  const int at = machines.index_of(comm, root);
-  Batch batch(inside);
-  if (at != 0 && machines.leads()) batch.send(at, sum);
-  if (at != 0 && is_root) batch.receive(0, result);
-  co_await batch;
-}
-
-Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
-  if (mine.bytes() == 0) co_return;
-  Machines& machines = *comm.machines;
-  Comm inside = machines.inside(comm);
-  co_await prepare(inside);
-  const bool is_root = comm.rank() == root;
-  const int home = machines.machine_of(comm, root);
-  const Slices slices(inside, machines, mine.count);
-  const MPI_Count count = slices.of(mine, machines.index()).count;
-  Scratch partial(comm, *mine.type, is_root ? 0 : count);
-  const Data own = is_root ? slices.of(result, machines.index())
-                           : Data{partial.data().address, count, mine.type};
-  co_await reduce_scatter_on(inside, mine, slices.blocks(mine), own, op);
-  if (machines.index() < machines.slices()) {
-    Comm across = machines.across(comm);
-    const Data none{nullptr, own.count, own.type};
-    co_await reduce_on(across, own, machines.own() == home ? own : none, op, home);
-  }
-  if (machines.own() != home) co_return;
-  Batch batch(inside);
-  if (!is_root && own.bytes() > 0) batch.send(machines.index_of(comm, root), own);
-  for (int i = 0; is_root && i < machines.slices(); ++i) {
-    const Data part = slices.of(result, i);
-    if (i != machines.index() && part.bytes() > 0) batch.receive(i, part);
-  }
-  co_await batch;
 }
 
 namespace {
