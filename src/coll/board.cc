@@ -135,7 +135,7 @@ void Board::publish_combined(const SlotRing& ring, Position position) {
 
 void Board::publish_combined_to(int reader, const SlotRing& ring, Position position) {
   chunk(slot(ring, rank_, position)).combined.store(position + 1);
-  wake(reader);
+  if (!engine::is_mutant(Mutant::board_reader_asleep)) wake(reader);
 }
 
 void Board::wake_all() const {
@@ -327,12 +327,11 @@ bool can_copy_once(const Comm& comm) {
   return true;
 }
 
-// Fewer than four at a time have not written and combined their pieces before one alone has
-// combined all (docs/benchmarks.md).
+// Fewer than four have not written and combined their pieces before one alone has combined all; nor
+// have those that share cores, where it is less work (docs/benchmarks.md).
 bool is_worth_dividing(const Comm& comm) {
-  constexpr unsigned many = 4;
-  const unsigned shared = comm.shared->engine.networks().nearest().limits().shared_cores;
-  return static_cast<unsigned>(comm.size()) >= many && (shared == 0 || shared >= many);
+  constexpr int fewest = 4;
+  return comm.size() >= fewest && !comm.shared->engine.networks().nearest().limits().shares_cores;
 }
 
 } // namespace

@@ -122,70 +122,50 @@ Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op
 
 namespace {
 
-// A reduce_scatter, of whose vector the blocks of some machines are taken at a time: those that are
-// `first` to `first + n - 1` machines further, from 1 to count(), which is the own one.
-struct Rounds {
-  Machines& machines;
+// The vector of a reduce_scatter: a row of blocks for each machine.
+struct Rows {
   Data mine;
   MPI_Count block; // elements
   int width;       // ranks of a machine
-  int each;        // machines at a time
 
-  struct Group {
-    int first;
-    int n;
-  };
-  [[nodiscard]] int groups() const { return (machines.count() + each - 1) / each; }
-  [[nodiscard]] Group group(int number) const {
-    return {1 + number * each, std::min(each, machines.count() - number * each)};
-  }
-  [[nodiscard]] int to(int distance) const {
-    return (machines.own() + distance) % machines.count();
-  }
-  [[nodiscard]] int from(int distance) const {
-    return (machines.own() + machines.count() - distance) % machines.count();
-  }
   [[nodiscard]] Data part(const Data& of, int number) const {
     return slice(of, number * block, block);
   }
+  [[nodiscard]] Data row(int machine) const {
+    return slice(mine, machine * width * block, width * block);
+  }
 };
 
-// Inside of each machine, each rank combines the blocks of a group that ranks with its index get.
-Task combine_group(Comm& inside, const Rounds& of, Rounds::Group group, Data packed, Data partials,
-                   const datatype::Op& op) {
-  Data all = slice(of.mine, of.to(group.first) * of.width * of.block, of.width * of.block);
-  if (group.n > 1) {
-    for (int index = 0; index < of.width; ++index)
-      for (int i = 0; i < group.n; ++i)
-        copy(of.part(of.mine, of.to(group.first + i) * of.width + index),
-             of.part(packed, index * group.n + i));
-    all = slice(packed, 0, group.n * of.width * of.block);
-  }
-  const Blocks blocks{all.address, group.n * of.block, all.type, {}, {}, nullptr};
-  co_await reduce_scatter_on(inside, all, blocks, slice(partials, 0, blocks.count), op);
+// What this rank has combined for the machine `distance` further goes there; `coming` from that
+// before is combined with what came already.
+Task exchange_partials(Comm& across, int distance, Data partial, Data coming, Data sum,
+                       const datatype::Op& op) {
+  const int count = across.size();
+  Batch batch(across);
+  batch.receive((across.rank() + count - distance) % count, coming);
+  batch.send((across.rank() + distance) % count, partial);
+  co_await batch;
+  if (distance == 1)
+    copy(coming, sum);
+  else
+    op.apply(coming.address, sum.address, sum.count, *sum.type);
 }
 
-// They go there; what comes for this rank is combined with what came already.
-Task exchange_group(Comm& across, const Rounds& of, Rounds::Group group, Data partials, Data coming,
-                    Data sum, const datatype::Op& op) {
-  Batch batch(across);
-  for (int i = 0; i < group.n; ++i) {
-    const int distance = group.first + i;
-    if (distance == of.machines.count())
-      batch.copy(of.part(partials, i), of.part(coming, i));
-    else
-      batch.receive(of.from(distance), of.part(coming, i));
-  }
-  for (int i = 0; i < group.n && group.first + i < of.machines.count(); ++i)
-    batch.send(of.to(group.first + i), of.part(partials, i));
-  co_await batch;
-  for (int i = 0; i < group.n; ++i) {
-    const Data part = of.part(coming, i);
-    if (group.first + i == 1)
-      copy(part, sum);
-    else
-      op.apply(part.address, sum.address, sum.count, *sum.type);
-  }
+// In one step inside, in the order of those who get them: the blocks for ranks with this rank's
+// index, which then take one more step.
+Task reduce_scatter_short(Comm& inside, Comm& across, const Rows& of, Data result,
+                          const datatype::Op& op) {
+  const MPI_Count column = of.block * across.size(); // elements for ranks with one index
+  Scratch packed(inside, *of.mine.type, of.mine.count);
+  Scratch partials(inside, *of.mine.type, column);
+  for (int index = 0; index < of.width; ++index)
+    for (int machine = 0; machine < across.size(); ++machine)
+      copy(of.part(of.mine, machine * of.width + index),
+           of.part(packed.data(), index * across.size() + machine));
+  const Blocks columns{packed.data().address, column, of.mine.type, {}, {}, nullptr};
+  co_await reduce_scatter_on(inside, packed.data(), columns, partials.data(), op);
+  const Blocks cells{partials.data().address, of.block, of.mine.type, {}, {}, nullptr};
+  co_await reduce_scatter_on(across, partials.data(), cells, result, op);
 }
 
 } // namespace
@@ -199,27 +179,27 @@ Task reduce_scatter_slices(Comm& comm, Data mine, Blocks blocks, Data result,
   Comm inside = machines.inside(comm);
   co_await prepare(inside);
   Comm across = machines.across(comm);
-  // Of short blocks those of several machines at a time: a step inside takes a microsecond or two.
-  constexpr std::size_t least_bytes = std::size_t{16} << 10;
-  const std::size_t row = mine.bytes() / static_cast<std::size_t>(machines.count());
-  const auto each = static_cast<int>(
-      std::clamp<std::size_t>(least_bytes / row, 1, static_cast<std::size_t>(machines.count())));
-  const Rounds of{machines, mine, blocks.count, inside.size(), each};
-  const MPI_Count group = each * of.block;
-  Scratch memory(comm, *mine.type, 3 * group + of.block);
-  Scratch packed(comm, *mine.type, each > 1 ? group * of.width : 0);
-  const auto partials = [&](int number) { return slice(memory.data(), number % 2 * group, group); };
-  const Data coming = slice(memory.data(), 2 * group, group);
-  const Data sum = slice(memory.data(), 3 * group, of.block);
-  for (int step = 0; step <= of.groups(); ++step) {
-    Task between = step > 0 ? exchange_group(across, of, of.group(step - 1), partials(step - 1),
-                                             coming, sum, op)
-                            : nothing(comm);
-    Task within = step < of.groups()
-                      ? combine_group(inside, of, of.group(step), packed.data(), partials(step), op)
-                      : nothing(comm);
+  // Of less, a message to each machine and a step inside for it take longer than the copies.
+  constexpr MPI_Count least_row = 4 << 10;
+  const Rows of{mine, blocks.count, inside.size()};
+  if (static_cast<MPI_Count>(mine.bytes()) < machines.count() * least_row) {
+    co_await reduce_scatter_short(inside, across, of, result, op);
+    co_return;
+  }
+  Scratch memory(comm, *mine.type, 4 * of.block);
+  const auto partial = [&](int distance) { return of.part(memory.data(), distance % 2); };
+  const Data coming = of.part(memory.data(), 2), sum = of.part(memory.data(), 3);
+  const int count = machines.count();
+  for (int distance = 1; distance <= count; ++distance) {
+    Task between = distance > 1 ? exchange_partials(across, distance - 1, partial(distance - 1),
+                                                    coming, sum, op)
+                                : nothing(comm);
+    const Data row = of.row((machines.own() + distance) % count);
+    const Blocks its{row.address, of.block, row.type, {}, {}, nullptr};
+    Task within = reduce_scatter_on(inside, row, its, partial(distance), op);
     co_await both(comm, between, within);
   }
+  op.apply(partial(count).address, sum.address, of.block, *sum.type);
   copy(sum, result);
 }
 

@@ -47,7 +47,7 @@ constexpr std::array table = {
     Rule{Kind::reduce, any, 64 << 10, Algorithm::slices, machines},
     Rule{Kind::reduce, any, all, Algorithm::slices, machines, 16},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
-    Rule{Kind::reduce, any, 8 << 10, Algorithm::binomial},
+    Rule{Kind::reduce, any, 16 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
@@ -97,8 +97,7 @@ constexpr std::array table = {
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
     Rule{Kind::reduce_scatter, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::reduce_scatter, any, 4 << 20, Algorithm::slices, machines},
-    Rule{Kind::reduce_scatter, any, all, Algorithm::slices, machines, 4},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::slices, machines},
     Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, often},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},

@@ -32,15 +32,9 @@ std::size_t size_of(const Data& data) {
 std::byte* element(const Data& data, std::size_t i) {
   return static_cast<std::byte*>(data.address) + i * size_of(data);
 }
-// Elements that go in chunks; none if the vector is in the notes. Where work is divided, it is if
-// there is much of it, too.
-std::size_t long_count(const Comm& comm, const Data& vector) {
-  constexpr std::size_t much = std::size_t{8} << 10;
-  const std::size_t bytes = vector.bytes();
-  const bool in_chunks =
-      bytes > comm.board->notes.room ||
-      (comm.board->divides_work() && bytes * static_cast<std::size_t>(comm.size()) > much);
-  return in_chunks ? static_cast<std::size_t>(vector.count) : 0;
+// Elements that go in chunks; none if the vector is in the notes.
+std::size_t long_count(const Board& board, const Data& vector) {
+  return vector.bytes() > board.notes.room ? static_cast<std::size_t>(vector.count) : 0;
 }
 
 } // namespace
@@ -166,7 +160,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   const int rank = comm.rank();
   const Position note = notes.position;
   const std::size_t size = size_of(mine);
-  const std::size_t total = long_count(comm, mine);
+  const std::size_t total = long_count(board, mine);
   if (total > 0 && board.divides_work()) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
     board.publish(notes, note, called);
@@ -263,7 +257,7 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
-  const Steps steps = Steps::both_ways(long_count(comm, mine), board.chunks.room / size_of(mine));
+  const Steps steps = Steps::both_ways(long_count(board, mine), board.chunks.room / size_of(mine));
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (steps.count == 0) base::copy(board.data(notes, rank, note), mine.address, bytes);
   board.publish(notes, note, called);

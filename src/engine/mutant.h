@@ -19,6 +19,7 @@ enum class Mutant : std::uint8_t {
   board_one_late,        // of a board, a slot is written when not all have passed it
   board_unwritten,       // ... and one is read when all but one have written theirs
   board_awaited_once,    // ... and one that has waited for all once is left asleep until all write
+  board_reader_asleep,   // ... and one that reads what others combine is not woken
   single_copy_unawaited, // who shows its blocks does not wait until others have copied
 };
 

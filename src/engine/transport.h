@@ -103,9 +103,8 @@ struct Limits {
   // Puts and gets take the processor of the process that posts them; permits are revoked at once.
   bool copies = false;
   unsigned polls_before_idle = 4; // that find nothing, before a wait calls idle()
-  // Cores that the processes of this machine share, which are more: others need the core, so a wait
-  // for a message calls idle() at the first poll that finds nothing. 0: each has one.
-  unsigned shared_cores = 0;
+  // Others need the core: a wait for a message calls idle() at the first poll that finds nothing.
+  bool shares_cores = false;
 };
 
 // What a put tells its target: a number that means something to the engine there, not 0.
@@ -313,7 +312,7 @@ class Transport {
   // Whether the peer does so too: what it may write it will.
   [[nodiscard]] virtual bool waits(Link&) const noexcept { return false; }
   // Instead of idle(), in a wait that does not sleep: gives the core to those that share it, for a
-  // turn, or until the wait has lasted for some time. Where there are Limits::shared_cores.
+  // turn, or until the wait has lasted for some time. Where Limits::shares_cores.
   virtual void give_turn() {}
   // The wait in which idle() was called has ended: this process computes again.
   virtual void resume() = 0;

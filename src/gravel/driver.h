@@ -67,7 +67,7 @@ class Driver {
 
   // Where others need the core, the producer may be one of them.
   static unsigned looks_of(const engine::Limits& network) {
-    return network.shared_cores != 0 ? 0 : network.polls_before_idle;
+    return network.shares_cores ? 0 : network.polls_before_idle;
   }
   void watch(int on);
   void watch_peer(Rank peer);

@@ -68,7 +68,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
     return process.job->node(static_cast<int>(rank));
   };
   polls_before_idle_ = nearest().limits().polls_before_idle;
-  shares_cores_ = nearest().limits().shared_cores != 0;
+  shares_cores_ = nearest().limits().shares_cores;
   engine->partitioned().keep_left_in(process.left_partitions);
 
   process.counters = {};

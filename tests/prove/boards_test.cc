@@ -523,6 +523,8 @@ TEST(BoardsInEveryOrder, ThreeSleepers) {
   for (const Call& call : calls(3, 1))
     if (call.count <= is_short && (call.count == 0 || has_root(call.kind)))
       programs.push_back(sleeping(3, {call}));
+  for (const int root : {0, 1})
+    programs.push_back(by_other_ways(sleeping(2, {{Kind::reduce, 40, root}})));
   expect_right(programs);
 }
 
@@ -573,6 +575,9 @@ TEST_F(BoardMutants, ChunkThatIsReadTooEarlyIsFound) {
 }
 TEST_F(BoardMutants, BlocksThatAreNotCopiedYetAreFound) {
   expect_found(Mutant::single_copy_unawaited, by_other_ways(blocking(2, {{Kind::gather, 40}})));
+}
+TEST_F(BoardMutants, RootThatNobodyWakesIsFound) {
+  expect_found(Mutant::board_reader_asleep, by_other_ways(sleeping(2, {{Kind::reduce, 40}})));
 }
 TEST_F(BoardMutants, SleeperThatNobodyWakesIsFound) {
   expect_found(Mutant::board_awaited_once,

@@ -5,7 +5,7 @@
 // virtual time, so the same in every run; what is more than a tenth and half a microsecond over is
 // an error.
 //
-//   guidelines [longest vector, bytes]
+//   guidelines [shortest and longest vector, bytes]
 #include <mpi.h>
 
 #include <time.h>
@@ -111,8 +111,9 @@ int main(int argc, char** argv) {
   MPI_Comm_size(machine, &neighbours);
   MPI_Comm_free(&machine);
   on_one_machine = neighbours == ranks;
-  const int longest = argc > 1 ? std::atoi(argv[1]) : 1 << 20;
-  for (int bytes = 64; bytes <= longest; bytes *= 4)
+  const int shortest = argc > 1 ? std::atoi(argv[1]) : 64;
+  const int longest = argc > 2 ? std::atoi(argv[2]) : 1 << 20;
+  for (int bytes = shortest; bytes <= longest; bytes *= 4)
     check(bytes);
   MPI_Finalize();
   return violations == 0 ? 0 : 1;

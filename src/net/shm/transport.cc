@@ -108,7 +108,7 @@ Transport::Transport(const boot::Processes& processes, const base::Settings& set
       waiter_(system, segment_.front().header(), shared_cores(processes.job()), settings.spin),
       ring_lines_(buffer_lines(settings.shm_ring)) {
   lay_out();
-  limits_.shared_cores = waiter_.shared_cores();
+  limits_.shares_cores = !waiter_.has_core();
   if (static_cast<std::size_t>(settings.shm_eager) > longest_eager) {
     fallbacks_.push_back(fmt::format("shm: shm_eager is {} bytes, the transport takes {} at most",
                                      settings.shm_eager, longest_eager));

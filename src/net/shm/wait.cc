@@ -159,8 +159,12 @@ void Waiter::meet(const SegmentHeader& neighbour, bool of_lower_rank) {
   met_.store(met + 1, std::memory_order_release);
 }
 
-// Whether more threads want to run than processes of this job are awake, which share cores.
+// Whether more threads want to run than processes of this job are awake, which share cores: those
+// of other programs, or of processes that have several. Nobody knows, and so none do, where the job
+// may not use all cores of the machine: the system counts the threads on all. Neighbours that this
+// one has not met, or has no room for, count as awake.
 bool Waiter::others_want_a_core() {
+  if (system_.cores() != shared_.cores) return false;
   const unsigned met = met_.load(std::memory_order_acquire);
   unsigned awake = std::max(shared_.processes, 1 + met);
   for (unsigned i = 0; i < met; ++i)

@@ -83,8 +83,6 @@ class Waiter {
   // Not: others need the core that this process waits on.
   [[nodiscard]] bool has_core() const { return spin_seconds_ > 0 || !oversubscribed(); }
 
-  [[nodiscard]] unsigned shared_cores() const { return has_core() ? 0 : shared_.cores; }
-
   // See engine::Transport. Any thread. `in_transfer`: long data were under way just now.
   bool idle(unsigned fruitless, unsigned longest_us, bool in_transfer = false);
   void begin_wait();

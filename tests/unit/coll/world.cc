@@ -28,7 +28,7 @@ LoopbackOptions calm() {
 LoopbackOptions rough(std::uint64_t seed) {
   LoopbackOptions options = LoopbackOptions::rough(seed);
   options.limits = {"loopback", 512, 64, 256, false};
-  options.limits.shared_cores = 2;
+  options.limits.shares_cores = true;
   return options;
 }
 

@@ -131,16 +131,17 @@ TEST(LongWait, SleepsSoonerWhereOthersWantTheCore) {
   EXPECT_LT(awake(true, 40 * us), 200 * us);
 }
 
-// A machine with one core that others compute on: each yield takes a slice.
+// A machine whose core others compute on: each yield takes a slice.
 class CrowdedMachine final : public FakeSystem {
  public:
   int sleeps = 0;
-  unsigned running = 0;
+  unsigned running = 0, all_cores = 1;
 
   [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
   void yield() noexcept override { time += 3 * ms; }
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
   [[nodiscard]] unsigned running_threads() noexcept override { return running; }
+  [[nodiscard]] unsigned cores() noexcept override { return all_cores; }
 };
 
 class CrowdedWait : public testing::Test {
@@ -184,6 +185,12 @@ TEST_F(CrowdedWait, YieldsToProcessesOfTheJobThatCompute) {
 
 TEST_F(CrowdedWait, YieldsWhereNobodyKnowsWhatRuns) {
   EXPECT_GT(yields({1, 2}, 0), 0u);
+}
+
+// Others may run on the other core.
+TEST_F(CrowdedWait, YieldsOnAPartOfAMachine) {
+  machine.all_cores = 2;
+  EXPECT_GT(yields({1, 2}, 3), 0u);
 }
 
 } // namespace
