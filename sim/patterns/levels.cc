@@ -209,7 +209,7 @@ const std::vector<Choice>& choices() {
        [](int bytes, std::byte* out, std::byte* in) {
          MPI_Allreduce(out, in, bytes / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
        }},
-      {reduce_scatter, long_vectors, // of a number for each rank at least
+      {reduce_scatter, long_vectors, // of a number for each of 512 ranks at least
        [](int bytes, std::byte* out, std::byte* in) {
          int size = 0;
          MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -170,8 +170,9 @@ Task reduce_scatter_short(Comm& inside, Comm& across, const Rows& of, Data resul
 
 } // namespace
 
-// Of equal blocks, on machines of as many ranks, one behind the other. Combines machines out of
-// order.
+// The blocks of one machine after the other are combined inside of each, while those of the machine
+// before travel there; the own one's last. For MPI_Reduce_scatter_block, on machines of as many
+// ranks, one behind the other. Combines machines out of order.
 Task reduce_scatter_slices(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op) {
   if (mine.bytes() == 0) co_return;
