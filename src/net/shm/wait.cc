@@ -25,7 +25,7 @@ constexpr double time_between_looks = 1e-3;
 constexpr unsigned few_yields = 2;
 constexpr double shorter_spin = 32;
 // Between two times that a process leaves a core: the scheduler may have had reasons.
-constexpr double time_between_moves = 2e-3;
+constexpr double time_between_moves = 10e-3;
 // Where they share cores, how much longer a wait yields in a transfer, since to sleep and be woken
 // for each fragment takes as long as to copy it; and how long it leaves to others what it may copy.
 constexpr double transfer_time = 200e-6;
