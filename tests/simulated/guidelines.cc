@@ -84,7 +84,7 @@ void check(int bytes) {
   expect_no_longer("gather", gather, "allgather", allgather, length);
   expect_no_longer("gather", gather, "reduce", reduce, length);
   expect_no_longer("scatter", scatter, "bcast", bcast, length);
-  if (!on_one_machine) // there alltoall's long blocks are copied by the kernel, for free here
+  if (!on_one_machine) // there the kernel copies alltoall's long blocks, faster than a real one
     expect_no_longer("allgather", allgather, "alltoall", alltoall, length);
   expect_no_longer("allgather", allgather, "gather and bcast", gather + bcast, length);
   expect_no_longer("allgather", allgather, "allreduce", allreduce, length);
