@@ -143,7 +143,8 @@ void levels(Context& context) {
   coll::Segments& segments = Rank::current()->process()->instance->coll->segments;
   for (const auto& [name, bytes] :
        {std::pair("slice", &segments.slice), std::pair("bcast", &segments.bcast),
-        std::pair("alltoall", &segments.alltoall)})
+        std::pair("alltoall", &segments.alltoall), std::pair("allgather", &segments.allgather),
+        std::pair("combined", &segments.combined)})
     *bytes = static_cast<std::size_t>(std::max<std::int64_t>(
         context.parameters.number(name, static_cast<std::int64_t>(*bytes)), 1));
   // Nobody reads the data, so all ranks share them, and what the library copies them to.
@@ -194,7 +195,7 @@ const std::vector<Choice>& choices() {
   static const std::vector<int> vectors = {8,        256,       1 << 10, 4 << 10, 16 << 10,
                                            64 << 10, 256 << 10, 1 << 20, 4 << 20};
   static const std::vector<int> long_vectors(vectors.begin() + 3, vectors.end());
-  static const std::vector<int> short_blocks = {8, 64, 256, 1 << 10, 4 << 10, 16 << 10};
+  static const std::vector<int> blocks = {8, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10};
   static const std::vector<Choice> all = {
       {barrier, {0}, [](int, std::byte*, std::byte*) { MPI_Barrier(MPI_COMM_WORLD); }},
       {bcast, vectors,
@@ -215,12 +216,22 @@ const std::vector<Choice>& choices() {
          MPI_Comm_size(MPI_COMM_WORLD, &size);
          MPI_Reduce_scatter_block(out, in, bytes / 8 / size, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
        }},
-      {allgather, short_blocks,
+      {gather, blocks,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+       },
+       true},
+      {scatter, blocks,
+       [](int bytes, std::byte* out, std::byte* in) {
+         MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+       },
+       true},
+      {allgather, blocks,
        [](int bytes, std::byte* out, std::byte* in) {
          MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
        },
        true},
-      {alltoall, short_blocks,
+      {alltoall, blocks,
        [](int bytes, std::byte* out, std::byte* in) {
          MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
        },
@@ -229,11 +240,15 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
+constexpr int often = 200;
+
 // Each collective on one level and by each of its algorithms on two: for `macadam tune`.
 void rules(Context& context) {
   const std::string only = context.parameters.text("only", "");
   static std::vector<std::byte> out;
   static std::vector<std::byte> in;
+  for (int i = 0; i < often; ++i) // which lets short ones connect everybody
+    MPI_Barrier(MPI_COMM_WORLD);
   for (const Choice& choice : choices()) {
     if (!only.empty() && only != name(choice.kind)) continue;
     for (const int bytes : choice.bytes) {
@@ -242,6 +257,7 @@ void rules(Context& context) {
       out.resize(std::max(out.size(), room));
       in.resize(std::max(in.size(), room));
       const auto call = [&] { choice.call(bytes, out.data(), in.data()); };
+      call(); // those who are late or early take other ways at first
       Row row{name(choice.kind), {{"bytes", bytes}}};
       row.values["one_level_us"] = measure(context, call, one_level()).us;
       for (const coll::Algorithm algorithm : algorithms_of(choice.kind)) {

@@ -31,6 +31,7 @@ Task bcast_on(Comm& comm, Data data, int root);
 Task bcast_leaders(Comm& comm, Data data, int root);
 Task bcast_shared(Comm& comm, Data data, int root);
 Task bcast_direct(Comm& comm, Data data, int root);
+Task bcast_pieces(Comm& comm, Data data, int root);
 Task bcast_binomial(Comm& comm, Data data, int root);
 Task bcast_scatter_allgather(Comm& comm, Data data, int root);
 Task bcast_chain(Comm& comm, Data data, int root);
@@ -44,17 +45,16 @@ Task reduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op, 
 Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
+Task reduce_pieces(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
 Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root);
-// The common part of the rabenseifner algorithms.
-Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
-                     const datatype::Op& op);
 
 Task allreduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op);
+Task allreduce_pieces(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op);
 Task allreduce_ring(Comm& comm, Data mine, Data result, const datatype::Op& op);
@@ -82,11 +82,15 @@ Task scan_recursive_doubling(Comm& comm, Data mine, Data result, const datatype:
 // At the root, `all` has a block for each rank; its own block is dealt with already, but by single
 // copies, which deal with it.
 Task gather_on(Comm& comm, Data mine, Blocks all, int root);
+Task gather_leaders(Comm& comm, Data mine, Blocks all, int root);
 Task gather_shared(Comm& comm, Data mine, Blocks all, int root);
 Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root); // behind the notes
 Task gather_single_copy(Comm& comm, Data mine, Blocks all, int root);
-Task gather_direct(Comm& comm, Data mine, Blocks all, int root);
+// `stays`: the root is here already, see Batch::stay().
+Task gather_direct(Comm& comm, Data mine, Blocks all, int root, bool stays = false);
 Task gather_binomial(Comm& comm, Data mine, Blocks all, int root);
+Task scatter_on(Comm& comm, Blocks all, Data mine, int root);
+Task scatter_leaders(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_shared(Comm& comm, Blocks all, Data mine, int root);
 Task scatter_chunks(Comm& comm, Called called, Blocks all, Data mine, int root); // behind the notes
 Task scatter_single_copy(Comm& comm, Blocks all, Data mine, int root);

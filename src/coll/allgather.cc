@@ -2,11 +2,13 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/board.h"
+#include "coll/halving.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
 #include <algorithm>
+#include <array>
 
 namespace macadam::coll {
 namespace {
@@ -52,50 +54,35 @@ Task allgather_direct(Comm& comm, Blocks all) {
   const Data mine = all[comm.rank()];
   Batch batch(comm);
   for (int distance = 1; distance < n; ++distance) {
-    if (mine.bytes() > 0) batch.send((comm.rank() + distance) % n, mine);
-  }
-  for (int distance = 1; distance < n; ++distance) {
     const int from = (comm.rank() + n - distance) % n;
     if (all[from].bytes() > 0) batch.receive(from, all[from]);
+  }
+  for (int distance = 1; distance < n; ++distance) {
+    if (mine.bytes() > 0) batch.send((comm.rank() + distance) % n, mine);
   }
   co_await batch;
 }
 
-// In step k a rank sends the 2^k blocks it has to the rank 2^k below and gets as many from above:
-// log2(n) steps for any n, and all data copied once more. Blocks stand in a packed copy in the
-// order of the ranks from this one on.
+// log2(n) steps for any n. Regular blocks lie in a row, as pieces do; others are packed.
 Task allgather_bruck(Comm& comm, Blocks all) {
   const int n = comm.size();
-  const int rank = comm.rank();
-  std::size_t total = 0;
+  if (all.regular()) {
+    const Data whole = all.range(0, n);
+    co_await allgather_doubling(comm, {whole.count, n}, whole);
+    co_return;
+  }
+  Scratch memory(comm, static_cast<std::size_t>(n + 1) * sizeof(MPI_Count));
+  auto* const begins = reinterpret_cast<MPI_Count*>(memory.bytes());
+  begins[0] = 0;
   for (int i = 0; i < n; ++i)
-    total += all[i].bytes();
-  Scratch packed(comm, total);
-  copy(all[rank], comm.bytes(packed.bytes(), all[rank].bytes()));
-
-  std::size_t have = all[rank].bytes(); // bytes of the blocks [rank, rank + distance)
-  Batch batch(comm);
-  for (int distance = 1; distance < n; distance *= 2) {
-    const int blocks = std::min(distance, n - distance);
-    const int above = (rank + distance) % n;
-    std::size_t out = 0;
-    std::size_t in = 0;
-    for (int i = 0; i < blocks; ++i) {
-      out += all[(rank + i) % n].bytes();
-      in += all[(above + i) % n].bytes();
-    }
-    if (out > 0) batch.send((rank - distance + n) % n, comm.bytes(packed.bytes(), out));
-    if (in > 0) batch.receive(above, comm.bytes(packed.bytes() + have, in));
-    co_await batch;
-    have += in;
-  }
-
-  std::size_t at = all[rank].bytes();
-  for (int i = 1; i < n; ++i) {
-    const Data block = all[(rank + i) % n];
-    copy(comm.bytes(packed.bytes() + at, block.bytes()), block);
-    at += block.bytes();
-  }
+    begins[i + 1] = begins[i] + static_cast<MPI_Count>(all[i].bytes());
+  Scratch packed(comm, static_cast<std::size_t>(begins[n]));
+  const Data whole = comm.bytes(packed.bytes(), static_cast<std::size_t>(begins[n]));
+  const Pieces pieces{begins[n], n, begins};
+  copy(all[comm.rank()], pieces(whole, comm.rank(), comm.rank() + 1));
+  co_await allgather_doubling(comm, pieces, whole);
+  for (int i = 0; i < n; ++i)
+    if (i != comm.rank()) copy(pieces(whole, i, i + 1), all[i]);
 }
 
 // Pairs at distance 1, 2, 4, ... exchange all blocks they have: log2(n) steps and partners, two
@@ -157,18 +144,32 @@ Task allgather_recursive_doubling(Comm& comm, Blocks all) {
   co_await batch;
 }
 
-// Blocks go round a ring: n - 1 steps of m, always to the same neighbour, nothing copied.
+// Blocks go round a ring: n - 1 steps of m, always to the same neighbour, nothing copied. Each is
+// asked for while the one before comes.
 Task allgather_ring(Comm& comm, Blocks all) {
   const int n = comm.size();
   const int rank = comm.rank();
-  Batch batch(comm);
-  for (int step = 0; step < n - 1; ++step) {
-    const Data out = all[(rank - step + n) % n];
-    const Data in = all[(rank - step - 1 + n) % n];
-    if (in.bytes() > 0) batch.receive((rank + n - 1) % n, in);
-    if (out.bytes() > 0) batch.send((rank + 1) % n, out);
-    co_await batch;
+  const auto block = [&](int behind) { return all[(rank - behind + 2 * n) % n]; };
+  std::array<Batch, 2> coming{Batch(comm), Batch(comm)};
+  Batch leaving(comm);
+  leaving.stay();
+  const auto ask = [&](int step) {
+    if (step < n && block(step).bytes() > 0)
+      coming[static_cast<std::size_t>(step % 2)].receive((rank + n - 1) % n, block(step));
+  };
+  ask(1);
+  for (int step = 1; step < n; ++step) {
+    ask(step + 1);
+    if (block(step - 1).bytes() > 0) leaving.send((rank + 1) % n, block(step - 1));
+    co_await leaving.ended();
+    co_await coming[static_cast<std::size_t>(step % 2)].ended();
+    if (leaving.failed() || coming[static_cast<std::size_t>(step % 2)].failed()) break;
   }
+  for (Batch& batch : coming)
+    co_await batch.ended();
+  for (Batch& batch : coming)
+    co_await batch;
+  co_await leaving;
 }
 
 } // namespace macadam::coll

@@ -2,6 +2,7 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/board.h"
+#include "coll/halving.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
@@ -28,6 +29,8 @@ Task allreduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op) {
     return allreduce_shared(comm, mine, result, op);
   case Algorithm::direct:
     return allreduce_direct(comm, mine, result, op);
+  case Algorithm::pieces:
+    return allreduce_pieces(comm, mine, result, op);
   case Algorithm::rabenseifner:
     return allreduce_rabenseifner(comm, mine, result, op);
   case Algorithm::ring:
@@ -60,6 +63,16 @@ Task allreduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op
     op.apply(from, sum.address, sum.count, *sum.type);
   }
   copy(sum, result);
+}
+
+// Everybody sends each piece to the rank that combines it, and that its sum to everybody: two
+// steps, 2m bytes out and in.
+Task allreduce_pieces(Comm& comm, Data mine, Data result, const datatype::Op& op) {
+  if (mine.bytes() == 0) co_return;
+  const Slices slices(comm, {mine.count, comm.size()});
+  co_await reduce_scatter_direct(comm, mine, slices.blocks(mine), slices.of(result, comm.rank()),
+                                 op);
+  co_await allgather_direct(comm, slices.blocks(result));
 }
 
 // Pairs at distance 1, 2, 4, ... exchange what they have: log2(n) steps of m, two more where n is
@@ -101,46 +114,13 @@ Task allreduce_recursive_doubling(Comm& comm, Data mine, Data result, const data
   partial.store(result);
 }
 
-// Reduce-scatter by recursive halving, then allgather by recursive doubling: 2 log2(n) steps, about
-// 2m bytes a rank. Combines ranks out of order.
+// Reduce-scatter by halving, then allgather: 2 log2(n) steps, about 2m bytes a rank. Combines ranks
+// out of order.
 Task allreduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op) {
-  const Fold fold(comm.size(), Fold::Who::last);
-  const int rank = comm.rank();
-  const int place = fold.place(rank);
-  const int partner = fold.partner(rank);
   if (mine.bytes() == 0) co_return;
-  if (mine.address != result.address) copy(mine, result);
-  Batch batch(comm);
-  if (place < 0) {
-    batch.send(partner, result);
-    co_await batch;
-    batch.receive(partner, result);
-    co_await batch;
-    co_return;
-  }
-  Scratch spare(comm, *mine.type, mine.count);
-  if (partner >= 0) {
-    batch.receive(partner, spare.data());
-    co_await batch;
-    op.apply(spare.data().address, result.address, result.count, *result.type);
-  }
-  const Pieces pieces{mine.count, fold.size};
-  co_await scatter_halving(comm, fold, pieces, result, spare.data(), op);
-  int first = place; // the pieces [first, first + bit) are finished here
-  for (int bit = 1; bit < fold.size; bit *= 2) {
-    const int other = fold.rank(place ^ bit);
-    const int theirs = first ^ bit;
-    const Data out = pieces(result, first, first + bit);
-    const Data in = pieces(result, theirs, theirs + bit);
-    if (in.bytes() > 0) batch.receive(other, in);
-    if (out.bytes() > 0) batch.send(other, out);
-    co_await batch;
-    first &= ~bit;
-  }
-  if (partner >= 0) {
-    batch.send(partner, result);
-    co_await batch;
-  }
+  const Pieces pieces{mine.count, comm.size()};
+  co_await reduce_scatter_pieces(comm, pieces, mine, result, op);
+  co_await allgather_pieces(comm, pieces, result);
 }
 
 // n pieces go round a ring twice, first growing, then finished: 2 (n - 1) steps, 2m bytes a rank,

@@ -32,6 +32,17 @@ class Batch {
   // What else has gone wrong, for co_await to throw.
   void note(base::Error&& error) noexcept;
 
+  // co_await batch.ended() waits as well, and leaves an error for co_await of the batch: for those
+  // that have others under way.
+  struct Ended {
+    Batch& batch;
+    bool await_ready() const noexcept { return batch.await_ready(); }
+    void await_suspend(std::coroutine_handle<> waiting) noexcept { batch.await_suspend(waiting); }
+    void await_resume() noexcept { batch.receives_ = batch.stays_; }
+  };
+  [[nodiscard]] Ended ended() noexcept { return {*this}; }
+  [[nodiscard]] bool failed() const noexcept { return error_.has_value(); }
+
   bool await_ready() const noexcept { return active_ == 0; }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {

@@ -2,6 +2,7 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/board.h"
+#include "coll/halving.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 
@@ -25,6 +26,8 @@ Task bcast_on(Comm& comm, Data data, int root) {
     return bcast_shared(comm, data, root);
   case Algorithm::direct:
     return bcast_direct(comm, data, root);
+  case Algorithm::pieces:
+    return bcast_pieces(comm, data, root);
   case Algorithm::scatter_allgather:
     return bcast_scatter_allgather(comm, data, root);
   case Algorithm::chain:
@@ -67,60 +70,57 @@ Task bcast_binomial(Comm& comm, Data data, int root) {
   co_await batch;
 }
 
-namespace {
-
-// The bytes [first, last) of `total` that belong to places [from, to) of n, cut evenly.
-struct Cut {
-  std::size_t total;
-  std::size_t piece;
-  Cut(std::size_t bytes, int n)
-      : total(bytes),
-        piece((bytes + static_cast<std::size_t>(n) - 1) / static_cast<std::size_t>(n)) {}
-  [[nodiscard]] std::size_t begin(int place) const {
-    return std::min(total, static_cast<std::size_t>(place) * piece);
-  }
-  [[nodiscard]] std::size_t bytes(int from, int to) const { return begin(to) - begin(from); }
-};
-
-} // namespace
-
-// The root scatters n pieces down a binomial tree, a ring passes them round: log2(n) + n - 1 steps,
-// but only about 2m bytes through each rank.
-Task bcast_scatter_allgather(Comm& comm, Data data, int root) {
+// The root sends a piece to each other rank, which sends it to all but the root: two steps, m bytes
+// out and in.
+Task bcast_pieces(Comm& comm, Data data, int root) {
   const int n = comm.size();
   const int place = (comm.rank() - root + n) % n;
+  if (n == 1 || data.bytes() == 0) co_return;
   Packed packed(comm, data);
   if (place == 0) packed.pack();
-  const Cut cut(packed.size(), n);
-  const auto pieces = [&](int from, int to) {
-    return packed.bytes(cut.begin(from), cut.bytes(from, to));
+  const Data all = packed.bytes(0, packed.size());
+  const Pieces pieces{all.count, n - 1};
+  const auto piece_of = [&](int its_place) { return pieces(all, its_place - 1, its_place); };
+  Batch own(comm);
+  Batch others(comm);
+  const auto each_other = [&](auto&& call) {
+    for (int distance = 1; distance < n; ++distance) {
+      const int other = (place + distance) % n;
+      if (other != 0) call((other + root) % n, other);
+    }
   };
-  Batch batch(comm);
+  const auto send = [&](Batch& batch, int to, const Data& piece) {
+    if (piece.bytes() > 0) batch.send(to, piece);
+  };
+  const auto receive = [&](Batch& batch, int from, const Data& piece) {
+    if (piece.bytes() > 0) batch.receive(from, piece);
+  };
+  if (place == 0) {
+    each_other([&](int rank, int its_place) { send(own, rank, piece_of(its_place)); });
+    co_await own;
+    co_return;
+  }
+  receive(own, root, piece_of(place));
+  each_other([&](int rank, int its_place) { receive(others, rank, piece_of(its_place)); });
+  co_await own.ended();
+  // Even if that failed: the others wait for it, and have errors of their own.
+  each_other([&](int rank, int) { send(others, rank, piece_of(place)); });
+  co_await others.ended();
+  co_await own;
+  co_await others;
+  packed.unpack();
+}
 
-  int bit = 1;
-  while (bit < n && (place & bit) == 0)
-    bit *= 2;
-  if (place != 0 && cut.bytes(place, std::min(place + bit, n)) > 0) {
-    batch.receive((place - bit + root) % n, pieces(place, std::min(place + bit, n)));
-    co_await batch;
-  }
-  for (bit /= 2; bit > 0; bit /= 2) {
-    const int child = place + bit;
-    const int end = std::min(child + bit, n);
-    if (child < n && cut.bytes(child, end) > 0) batch.send((child + root) % n, pieces(child, end));
-  }
-  co_await batch;
-
-  const int right = (comm.rank() + 1) % n;
-  const int left = (comm.rank() + n - 1) % n;
-  for (int step = 0; step < n - 1; ++step) {
-    const int out = (place - step + n) % n;
-    const int in = (place - step - 1 + n) % n;
-    if (cut.bytes(in, in + 1) > 0) batch.receive(left, pieces(in, in + 1));
-    if (cut.bytes(out, out + 1) > 0) batch.send(right, pieces(out, out + 1));
-    co_await batch;
-  }
-  if (place != 0) packed.unpack();
+// The root scatters n pieces down a binomial tree, then an allgather: 2 log2(n) steps, but only
+// about 2m bytes through each rank.
+Task bcast_scatter_allgather(Comm& comm, Data data, int root) {
+  Packed packed(comm, data);
+  if (comm.rank() == root) packed.pack();
+  const Data all = packed.bytes(0, packed.size());
+  const Pieces pieces{all.count, comm.size()};
+  co_await scatter_pieces(comm, pieces, all, root);
+  co_await allgather_pieces(comm, pieces, all);
+  if (comm.rank() != root) packed.unpack();
 }
 
 // The data run down a chain of all ranks in segments s: m / s + n - 2 steps of s. Each rank
@@ -140,11 +140,16 @@ Task bcast_chain(Comm& comm, Data data, int root) {
   Batch out(comm);
   if (place != 0 && packed.size() > 0) in.receive(previous, piece(0));
   for (std::size_t first = 0; first < packed.size(); first += segment) {
-    co_await in;
+    co_await in.ended();
+    if (in.failed()) break;
     if (place != 0 && first + segment < packed.size()) in.receive(previous, piece(first + segment));
-    co_await out;
+    co_await out.ended();
+    if (out.failed()) break;
     if (place != n - 1) out.send(next, piece(first));
   }
+  co_await in.ended();
+  co_await out.ended();
+  co_await in;
   co_await out;
   if (place != 0) packed.unpack();
 }

@@ -177,7 +177,7 @@ inline Algorithm Comm::choose(Kind kind, std::uint64_t bytes, bool ordered, bool
                       : team->connected ? Among::connected
                       : frequent        ? Among::frequent
                                         : Among::all;
-  const int per_machine = machines != nullptr && even ? on_levels(kind, ordered) : 0;
+  const int per_machine = !even ? uneven : machines != nullptr ? on_levels(kind, ordered) : 0;
   return select(shared->rules, kind, size(), among, per_machine, bytes, ordered);
 }
 

@@ -15,6 +15,11 @@ namespace macadam::coll {
   return {static_cast<std::byte*>(data.address) + first * data.type->extent(), count, data.type};
 }
 
+// Whether elements lie one behind the other and fill their memory, from the address on.
+[[nodiscard]] inline bool is_dense(const datatype::Type& type) {
+  return type.contiguous() && type.extent() == type.size();
+}
+
 // An array of counts or displacements: int or MPI_Count. Null: there is none. Algorithms know how
 // many entries they read; `length` is for the layers above, 0 where no entry is significant.
 struct Counts {

@@ -22,13 +22,15 @@ class Board;
 class Boards;
 class Machines;
 
-// Bytes by which long collectives go. The first three on two levels, so that both work at once
-// (levels.h); the same in all processes.
+// Bytes by which long collectives go. The first four on two levels, so that both work at once
+// (levels.h); all but `exchange` are the same in all processes.
 struct Segments {
-  std::size_t slice = 32 << 10; // at least, of what each rank of a machine carries of a reduction
-  std::size_t bcast = 64 << 10; // of what a leader passes on
+  std::size_t slice = 128 << 10; // at least, of what each rank of a machine carries of a reduction
+  std::size_t bcast = 64 << 10;  // of what a leader passes on
   std::size_t alltoall = 64 << 10; // of what a rank gets for all on its machine
+  std::size_t allgather = 4 << 10; // longer blocks go machine by machine
   std::size_t exchange = 1 << 20;  // of what a rank and others exchange at a time (alltoall.cc)
+  std::size_t combined = 64 << 10; // of what two ranks exchange while they combine (halving.h)
 };
 
 // Wants to know for whom collectives wait.
@@ -45,7 +47,9 @@ class WaitObserver {
 struct Resources {
   // `levels`: see RuleTable. Throws as that does.
   Resources(engine::Engine& e, const datatype::Type& byte_type, const std::string& levels = {})
-      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().over_tcp()) {}
+      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().over_tcp()) {
+    if (e.networks().over_tcp()) segments.combined = std::size_t{512} << 10; // fewer messages
+  }
 
   engine::Engine& engine;
   const datatype::Type& byte;
@@ -89,7 +93,7 @@ struct Comm {
   Machines* machines = nullptr;
 
  private:
-  // Ranks of each machine on the average; 0: one level.
+  // As select() wants to know it.
   [[nodiscard]] int on_levels(Kind kind, bool ordered) const;
 };
 

@@ -23,6 +23,8 @@ void keep_own(Collective& self) {
 
 Task gather_by(Algorithm algorithm, Comm& comm, Data mine, Blocks all, int root) {
   switch (algorithm) {
+  case Algorithm::leaders:
+    return gather_leaders(comm, mine, all, root);
   case Algorithm::shared:
     return gather_shared(comm, mine, all, root);
   case Algorithm::single_copy:
@@ -59,8 +61,9 @@ Task gatherv(Collective& self) {
 }
 
 // Everybody sends to the root: one step, n - 1 messages at the root, nothing copied.
-Task gather_direct(Comm& comm, Data mine, Blocks all, int root) {
+Task gather_direct(Comm& comm, Data mine, Blocks all, int root, bool stays) {
   Batch batch(comm);
+  if (stays) batch.stay();
   if (comm.rank() != root) {
     if (mine.bytes() > 0) batch.send(root, mine);
   } else {

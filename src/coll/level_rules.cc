@@ -78,12 +78,20 @@ RuleTable::RuleTable(const std::string& levels, bool over_tcp) {
     const Rule rule = parse_line(line);
     found[static_cast<std::size_t>(rule.kind)].push_back(rule);
   }
-  // In the place of the library's: behind those for one machine, before all others.
+  // In the place of the library's: behind those for one machine, before all others. Where the
+  // kernel moves messages, what saves steps by more of them does not pay.
   const Rules& defaults = default_rules();
+  constexpr int few_ranks = 8;
+  const auto stays = [=](const Rule& rule) {
+    const bool straight = rule.algorithm == Algorithm::pieces ||
+                          (rule.algorithm == Algorithm::direct && rule.among == Among::frequent &&
+                           rule.ranks > few_ranks);
+    return !is_on_levels(rule.algorithm) && !(over_tcp && straight);
+  };
   for (std::size_t kind = 0; kind < own_.size(); ++kind) {
     const auto add = [&](bool of_one_machine) {
-      std::ranges::copy_if(defaults[kind], std::back_inserter(own_[kind]), [=](const Rule& rule) {
-        return rule.among != Among::machines && is_shared(rule.among) == of_one_machine;
+      std::ranges::copy_if(defaults[kind], std::back_inserter(own_[kind]), [&](const Rule& rule) {
+        return stays(rule) && is_shared(rule.among) == of_one_machine;
       });
     };
     add(true);

@@ -9,8 +9,7 @@
 
 namespace macadam::coll {
 
-// The library's own over TCP (engine::Limits::over_tcp), as measured: docs/tuning.md. An allgather
-// of long blocks would need the memory of a second result.
+// The library's own over TCP (engine::Limits::over_tcp), as measured: docs/tuning.md.
 inline constexpr const char* levels_over_tcp =
     "barrier leaders any 2, bcast leaders any 2, reduce leaders any 2, allreduce leaders any 2, "
     "allgather slices 32K 2, alltoall slices 16K 2";

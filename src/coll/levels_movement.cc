@@ -164,6 +164,107 @@ Task bcast_leaders(Comm& comm, Data data, int root) {
   if (comm.rank() != root) packed.unpack();
 }
 
+namespace {
+
+// How gather and scatter go by the ranks of each machine with the root's index, on machines of as
+// many ranks, one behind the other.
+struct ByLeaders {
+  ByLeaders(const Comm& comm, std::size_t block_bytes, int root_rank)
+      : machines(*comm.machines), width(machines.slices()), root(root_rank), leader(root % width),
+        leads(machines.index() == leader), packs(leads && comm.rank() != root),
+        packed(comm, packs ? block_bytes * static_cast<std::size_t>(width) : 0),
+        packed_blocks{
+            packed.bytes(), static_cast<MPI_Count>(block_bytes), &comm.shared->byte, {}, {},
+            nullptr} {}
+
+  // The blocks of this machine, on its leader: where the root has them, or packed.
+  [[nodiscard]] Blocks row(const Blocks& all) const {
+    if (packs || !leads) return packed_blocks;
+    return {all[machines.own() * width].address, all.count, all.type, {}, {}, nullptr};
+  }
+  // The root's: a row for each machine.
+  [[nodiscard]] Blocks rows(const Blocks& all) const {
+    return {all.address, all.count * width, all.type, {}, {}, nullptr};
+  }
+
+  Machines& machines;
+  int width; // ranks of a machine
+  int root;
+  int leader; // its index
+  bool leads;
+  bool packs;
+  Scratch packed;
+  Blocks packed_blocks;
+};
+
+} // namespace
+
+Task gather_leaders(Comm& comm, Data mine, Blocks all, int root) {
+  if (mine.bytes() == 0) co_return;
+  const ByLeaders by(comm, mine.bytes(), root);
+  Comm inside = by.machines.inside(comm);
+  co_await prepare(inside);
+  const Blocks row = by.row(all);
+  if (by.packs) copy(mine, row[by.leader]);
+  co_await gather_on(inside, mine, row, by.leader);
+  if (!by.leads) co_return;
+  Comm across = by.machines.across(comm);
+  co_await gather_on(across, row.range(0, by.width), by.rows(all), root / by.width);
+}
+
+// The same way back.
+Task scatter_leaders(Comm& comm, Blocks all, Data mine, int root) {
+  if (mine.bytes() == 0) co_return;
+  const ByLeaders by(comm, mine.bytes(), root);
+  Comm inside = by.machines.inside(comm);
+  co_await prepare(inside);
+  const Blocks row = by.row(all);
+  if (by.leads) {
+    Comm across = by.machines.across(comm);
+    co_await scatter_on(across, by.rows(all), row.range(0, by.width), root / by.width);
+  }
+  if (by.packs) copy(row[by.leader], mine);
+  co_await scatter_on(inside, row, mine, by.leader);
+}
+
+namespace {
+
+// What came from the machine before goes on to the next one, and its next comes.
+Task pass_on(Comm& across, Data out, Data in) {
+  const int count = across.size();
+  Batch batch(across);
+  batch.receive((across.rank() + count - 1) % count, in);
+  batch.send((across.rank() + 1) % count, out);
+  co_await batch;
+}
+
+// Blocks go round rings of the ranks with one index; those of one machine after the other are dealt
+// out inside of each, to where they belong, while the next ones come.
+Task allgather_rings(Comm& inside, Comm& across, Machines& machines, Blocks all) {
+  datatype::TypeRef apart; // a block, and how far it is to the next one of a machine
+  if (!machines.in_order()) {
+    apart = datatype::resized(*datatype::contiguous(all.count, *all.type), 0,
+                              machines.rank_at(0, 1) * all.count * all.type->extent());
+    apart->commit();
+  }
+  const int count = machines.count();
+  const auto block = [&](int back, int index) {
+    return all[machines.rank_at((machines.own() + count - back) % count, index)];
+  };
+  for (int back = 0; back < count; ++back) {
+    Task between = back + 1 < count ? pass_on(across, block(back, machines.index()),
+                                              block(back + 1, machines.index()))
+                                    : nothing(across);
+    const Data first = block(back, 0);
+    Task within = allgather_on(
+        inside,
+        {first.address, apart ? 1 : first.count, apart ? &*apart : first.type, {}, {}, nullptr});
+    co_await both(inside, between, within);
+  }
+}
+
+} // namespace
+
 // Each rank gathers the blocks of those with its index, then all of the machine from each other.
 Task allgather_slices(Comm& comm, Blocks all) {
   Machines& machines = *comm.machines;
@@ -174,6 +275,10 @@ Task allgather_slices(Comm& comm, Blocks all) {
   co_await prepare(inside);
   Comm across = machines.across(comm);
   const int count = machines.count();
+  if (block > comm.shared->segments.allgather) {
+    co_await allgather_rings(inside, across, machines, all);
+    co_return;
+  }
   const auto row_bytes = static_cast<MPI_Count>(block) * count;
   Scratch memory(comm, block * static_cast<std::size_t>(comm.size()));
   const Blocks rows{memory.bytes(), row_bytes, &comm.shared->byte, {}, {}, nullptr};

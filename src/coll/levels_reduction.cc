@@ -8,39 +8,6 @@
 #include <algorithm>
 
 namespace macadam::coll {
-namespace {
-
-// `total` units cut in slices, of the ranks with those indexes; ranks beyond have none.
-class Slices {
- public:
-  Slices(const Comm& inside, const Machines& machines, MPI_Count total)
-      : pieces_{total, machines.slices()}, ranks_(inside.size()),
-        memory_(inside, 2 * static_cast<std::size_t>(ranks_) * sizeof(MPI_Count)),
-        counts_(reinterpret_cast<MPI_Count*>(memory_.bytes())) {
-    for (int i = 0; i < ranks_; ++i) {
-      counts_[i] = i < pieces_.n ? pieces_.begin(i + 1) - pieces_.begin(i) : 0;
-      counts_[ranks_ + i] = i < pieces_.n ? pieces_.begin(i) : total;
-    }
-  }
-  [[nodiscard]] Data of(const Data& vector, int i) const {
-    return slice(vector, counts_[ranks_ + i], counts_[i]);
-  }
-  // The vector as a block for each rank of the machine.
-  [[nodiscard]] Blocks blocks(const Data& vector) const {
-    return {
-        vector.address, 0, vector.type, {counts_, true, ranks_}, {counts_ + ranks_, true, ranks_},
-        nullptr};
-  }
-
- private:
-  Pieces pieces_;
-  int ranks_;
-  Scratch memory_;
-  MPI_Count* counts_;
-};
-
-} // namespace
-
 Task allreduce_leaders(Comm& comm, Data mine, Data result, const datatype::Op& op) {
   if (mine.bytes() == 0) co_return;
   Machines& machines = *comm.machines;
@@ -82,12 +49,12 @@ struct Reduction {
 Task share_and_combine(Comm& inside, const Reduction& of, int shared, int combined) {
   if (shared >= 0) {
     const Data result = of.segment(of.result, shared);
-    const Slices slices(inside, of.machines, result.count);
+    const Slices slices(inside, {result.count, of.machines.slices()});
     co_await allgather_on(inside, slices.blocks(result));
   }
   if (combined < of.segments()) {
     const Data mine = of.segment(of.mine, combined);
-    const Slices slices(inside, of.machines, mine.count);
+    const Slices slices(inside, {mine.count, of.machines.slices()});
     co_await reduce_scatter_on(inside, mine, slices.blocks(mine), of.own(combined), of.op);
   }
 }
@@ -101,7 +68,7 @@ Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op
   co_await prepare(inside);
   Comm across = machines.across(comm);
   // The longer a segment, the fewer steps across; but the first and the last one overlap nothing.
-  constexpr std::size_t segments = 8;
+  constexpr std::size_t segments = 4;
   const std::size_t each =
       std::max(mine.bytes() / segments,
                comm.shared->segments.slice * static_cast<std::size_t>(machines.slices()));
@@ -235,7 +202,7 @@ Task reduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   co_await prepare(inside);
   const bool is_root = comm.rank() == root;
   const int home = machines.machine_of(comm, root);
-  const Slices slices(inside, machines, mine.count);
+  const Slices slices(inside, {mine.count, machines.slices()});
   const MPI_Count count = slices.of(mine, machines.index()).count;
   Scratch partial(comm, *mine.type, is_root ? 0 : count);
   const Data own = is_root ? slices.of(result, machines.index())

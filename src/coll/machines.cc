@@ -26,14 +26,16 @@ class Numbering {
 } // namespace
 
 int Comm::on_levels(Kind kind, bool ordered) const {
-  return machines->serve(*shared, *team, kind, ordered) ? size() / machines->count() : 0;
+  if (machines->serve(*shared, *team, kind, ordered)) return size() / machines->count();
+  return machines->apart() || !shared->node_of ? 0 : uneven;
 }
 
 bool Machines::serve(const Resources& shared, const engine::Team& team, Kind kind, bool ordered) {
   if (!found_) [[unlikely]]
     find(shared, team);
   if (!two_levels_ || (ordered && !in_order_)) return false;
-  if (kind == Kind::reduce_scatter) return even_ && in_order_;
+  if (kind == Kind::reduce_scatter || kind == Kind::gather || kind == Kind::scatter)
+    return even_ && in_order_;
   return even_ || (kind != Kind::allgather && kind != Kind::alltoall);
 }
 
@@ -104,6 +106,7 @@ void Machines::find(const Resources& shared, const engine::Team& team) {
 
 Comm Machines::inside(const Comm& comm) {
   Comm team(*comm.shared, inside_, inside_tag(comm.tag));
+  team.frequent = comm.frequent;
   if (inside_.shares) {
     team.boards = &boards_;
     team.board = boards_.begin(team.tag);
@@ -112,7 +115,9 @@ Comm Machines::inside(const Comm& comm) {
 }
 
 Comm Machines::across(const Comm& comm) const {
-  return {*comm.shared, across_, across_tag(comm.tag)};
+  Comm team(*comm.shared, across_, across_tag(comm.tag));
+  team.frequent = comm.frequent;
+  return team;
 }
 
 int Machines::machine_of(const Comm& comm, int rank) const {

@@ -23,6 +23,10 @@ class Machines {
   [[nodiscard]] bool serve(const Resources& shared, const engine::Team& team, Kind kind,
                            bool ordered);
 
+  // Whether no rank shares its machine with another, or all do; once asked for serve(). Unknown of
+  // communicators that have no levels.
+  [[nodiscard]] bool apart() const { return !two_levels_ && context != 0; }
+
   // This rank's, for one collective of the communicator. inside() may be called once in each.
   [[nodiscard]] Comm inside(const Comm& comm);
   [[nodiscard]] Comm across(const Comm& comm) const;

@@ -2,9 +2,12 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/board.h"
+#include "coll/halving.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
+
+#include <algorithm>
 
 namespace macadam::coll {
 
@@ -28,6 +31,8 @@ Task reduce_on(Comm& comm, Data mine, Data result, const datatype::Op& op, int r
     return reduce_shared(comm, mine, result, op, root);
   case Algorithm::direct:
     return reduce_direct(comm, mine, result, op, root);
+  case Algorithm::pieces:
+    return reduce_pieces(comm, mine, result, op, root);
   case Algorithm::rabenseifner:
     return reduce_rabenseifner(comm, mine, result, op, root);
   default:
@@ -59,6 +64,19 @@ Task reduce_direct(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     op.apply(from, sum.address, sum.count, *sum.type);
   }
   copy(sum, result);
+}
+
+// Everybody sends each piece to the rank that combines it, and that its sum to the root: two steps,
+// m bytes out and in.
+Task reduce_pieces(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
+  if (mine.bytes() == 0) co_return;
+  const bool is_root = comm.rank() == root;
+  const Slices slices(comm, {mine.count, comm.size()});
+  const MPI_Count count = slices.of(mine, comm.rank()).count;
+  Scratch own(comm, *mine.type, is_root ? 0 : count);
+  const Data sum = is_root ? slices.of(result, root) : Data{own.data().address, count, mine.type};
+  co_await reduce_scatter_direct(comm, mine, slices.blocks(mine), sum, op);
+  co_await gather_direct(comm, sum, slices.blocks(result), root, true);
 }
 
 // A binomial tree over the ranks in their order, to rank 0 and from there to the root: log2(n)
@@ -99,79 +117,21 @@ Task reduce_binomial(Comm& comm, Data mine, Data result, const datatype::Op& op,
   }
 }
 
-// Reduce-scatter by recursive halving, then a gather along the same tree: 2 log2(n) steps, about 2m
-// bytes a rank. Combines ranks out of order.
+// Reduce-scatter by halving, then a gather along the same tree: 2 log2(n) steps, 2m bytes at the
+// root and less at others. Combines ranks out of order. Of a long vector one part after the other,
+// as what the others than the root have combined is in memory of the library's.
 Task reduce_rabenseifner(Comm& comm, Data mine, Data result, const datatype::Op& op, int root) {
-  const Fold fold(comm.size());
-  const int rank = comm.rank();
   if (mine.bytes() == 0) co_return;
-  Batch batch(comm);
-  Scratch own(comm, *mine.type, rank == root ? 0 : mine.count);
-  const Data sum = rank == root ? result : own.data();
-  if (mine.address != sum.address) copy(mine, sum);
-  // The root may be one of those that wait; then the gather ends at its partner.
-  const int place = fold.place(rank);
-  const bool root_waits = fold.place(root) < 0;
-  const int top = fold.place(root_waits ? fold.partner(root) : root);
-  const int partner = fold.partner(rank);
-  if (place < 0) {
-    batch.send(partner, sum);
-    co_await batch;
-    if (rank == root) {
-      batch.receive(partner, result);
-      co_await batch;
-    }
-    co_return;
-  }
-  Scratch spare(comm, *mine.type, mine.count);
-  if (partner >= 0) {
-    batch.receive(partner, spare.data());
-    co_await batch;
-    op.apply(spare.data().address, sum.address, sum.count, *sum.type);
-  }
-
-  const Pieces pieces{mine.count, fold.size};
-  co_await scatter_halving(comm, fold, pieces, sum, spare.data(), op);
-  // A rank that has this bit of `top` is sent the other half.
-  int first = place;
-  for (int bit = 1; bit < fold.size; bit *= 2) {
-    const int other = fold.rank(place ^ bit);
-    if ((place & bit) != (top & bit)) {
-      const Data given = pieces(sum, first, first + bit);
-      if (given.bytes() > 0) batch.send(other, given);
-      co_await batch;
-      break;
-    }
-    const Data taken = pieces(sum, first ^ bit, (first ^ bit) + bit);
-    if (taken.bytes() > 0) batch.receive(other, taken);
-    co_await batch;
-    first &= ~bit;
-  }
-  if (root_waits && place == top) {
-    batch.send(root, sum);
-    co_await batch;
-  }
-}
-
-// Recursive halving among the active ranks of `fold`: in the end, the rank at place i has piece i
-// of the sum in `sum`; the rest of it is only partly combined.
-Task scatter_halving(Comm& comm, Fold fold, Pieces pieces, Data sum, Data spare,
-                     const datatype::Op& op) {
-  const int place = fold.place(comm.rank());
-  Batch batch(comm);
-  int first = 0;
-  for (int bit = fold.size / 2; bit > 0; bit /= 2) {
-    const int partner = place ^ bit;
-    const int kept = (place & bit) != 0 ? first + bit : first;
-    const int given = (place & bit) != 0 ? first : first + bit;
-    const Data keep = pieces(sum, kept, kept + bit);
-    const Data give = pieces(sum, given, given + bit);
-    const Data incoming = pieces(spare, kept, kept + bit);
-    if (keep.bytes() > 0) batch.receive(fold.rank(partner), incoming);
-    if (give.bytes() > 0) batch.send(fold.rank(partner), give);
-    co_await batch;
-    op.apply(incoming.address, keep.address, keep.count, *keep.type);
-    first = kept;
+  const bool is_root = comm.rank() == root;
+  const auto longest = static_cast<MPI_Count>(mem::Buffers::largest_class);
+  const MPI_Count each = std::clamp<MPI_Count>(longest / mine.type->size(), 1, mine.count);
+  Scratch own(comm, *mine.type, is_root ? 0 : each);
+  for (MPI_Count first = 0; first < mine.count; first += each) {
+    const MPI_Count count = std::min(each, mine.count - first);
+    const Data sum = is_root ? slice(result, first, count) : slice(own.data(), 0, count);
+    const Pieces pieces{count, comm.size()};
+    co_await reduce_scatter_pieces(comm, pieces, slice(mine, first, count), sum, op);
+    co_await gather_pieces(comm, pieces, sum, root);
   }
 }
 

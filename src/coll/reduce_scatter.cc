@@ -2,9 +2,12 @@
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/board.h"
+#include "coll/halving.h"
 #include "coll/inter.h"
 #include "coll/operations.h"
 #include "coll/reduction.h"
+
+#include <array>
 
 namespace macadam::coll {
 namespace {
@@ -13,7 +16,8 @@ namespace {
 class Starts {
  public:
   Starts(const Comm& comm, const Blocks& blocks)
-      : memory_(comm, static_cast<std::size_t>(comm.size() + 1) * sizeof(MPI_Count)),
+      : ranks_(comm.size()),
+        memory_(comm, static_cast<std::size_t>(comm.size() + 1) * sizeof(MPI_Count)),
         starts_(reinterpret_cast<MPI_Count*>(memory_.bytes())) {
     MPI_Count at = 0;
     for (int i = 0; i < comm.size(); ++i) {
@@ -22,15 +26,23 @@ class Starts {
     }
     starts_[comm.size()] = at;
   }
-  [[nodiscard]] MPI_Count operator[](int rank) const { return starts_[rank]; }
   [[nodiscard]] Data block(const Data& vector, int rank) const {
     return slice(vector, starts_[rank], starts_[rank + 1] - starts_[rank]);
   }
+  [[nodiscard]] Pieces pieces() const { return {starts_[ranks_], ranks_, starts_}; }
 
  private:
+  int ranks_;
   Scratch memory_;
   MPI_Count* starts_;
 };
+
+bool overlap(const Data& vector, const Data& part) {
+  const auto* const begin = static_cast<const std::byte*>(vector.address);
+  const auto* const at = static_cast<const std::byte*>(part.address);
+  return at < begin + vector.count * vector.type->extent() &&
+         begin < at + part.count * part.type->extent();
+}
 
 MPI_Count total(const Comm& comm, const Blocks& blocks) {
   if (blocks.regular()) return blocks.count * comm.size();
@@ -101,71 +113,57 @@ Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
   copy(sum, result);
 }
 
-// The same messages, one out and one in at a time, combined as they come: n - 1 steps of m / n,
-// little memory. Combines ranks out of order.
+// The same messages, combined as they come, each while the next one out and one in are under way:
+// n - 1 steps of m / n, little memory. Combines ranks out of order.
 Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
                              const datatype::Op& op) {
   const int n = comm.size();
   const int rank = comm.rank();
   const Starts starts(comm, blocks);
-  // In place, the result lies over blocks that are still to be sent.
-  Scratch sum(comm, *result.type, result.count);
-  Scratch spare(comm, *result.type, result.count);
-  copy(starts.block(mine, rank), sum.data());
-  Batch batch(comm);
-  for (int distance = 1; distance < n; ++distance) {
+  const Data own = starts.block(mine, rank);
+  // In place, the result lies over blocks that are still to be sent; and gaps are not ours.
+  const bool dense = is_dense(*result.type);
+  const bool elsewhere = !dense || overlap(mine, result);
+  Scratch memory(comm, *result.type, elsewhere ? result.count : 0);
+  const Data sum = elsewhere ? memory.data() : result;
+  Scratch spare(comm, *result.type, 2 * result.count);
+  if (n == 1 || !dense) copy(own, sum);
+  std::array<Batch, 2> batches{Batch(comm), Batch(comm)};
+  const auto incoming = [&](int distance) {
+    return slice(spare.data(), distance % 2 * result.count, result.count);
+  };
+  const auto start = [&](int distance) {
+    if (distance >= n) return;
+    Batch& batch = batches[distance % 2];
     const int to = (rank + distance) % n;
     const Data block = starts.block(mine, to);
+    if (result.bytes() > 0) batch.receive((rank + n - distance) % n, incoming(distance));
     if (block.bytes() > 0) batch.send(to, block);
-    if (result.bytes() > 0) batch.receive((rank + n - distance) % n, spare.data());
-    co_await batch;
-    op.apply(spare.data().address, sum.data().address, result.count, *result.type);
+  };
+  start(1);
+  for (int distance = 1; distance < n; ++distance) {
+    start(distance + 1);
+    Batch& batch = batches[distance % 2];
+    co_await batch.ended();
+    if (batch.failed()) break;
+    op.combine(incoming(distance).address, distance == 1 && dense ? own.address : sum.address,
+               sum.address, result.count, *result.type);
   }
-  copy(sum.data(), result);
+  for (Batch& batch : batches)
+    co_await batch.ended();
+  for (Batch& batch : batches)
+    co_await batch;
+  if (elsewhere) copy(sum, result);
 }
 
-// Recursive halving: log2(n) steps, m bytes a rank, two more steps where n is not a power of two.
-// Combines ranks out of order.
+// By halving: log2(n) steps, m bytes a rank. Combines ranks out of order.
 Task reduce_scatter_recursive_halving(Comm& comm, Data mine, Blocks blocks, Data result,
                                       const datatype::Op& op) {
-  const Fold fold(comm.size());
-  const int rank = comm.rank();
-  const int place = fold.place(rank);
   if (mine.bytes() == 0) co_return;
   const Starts starts(comm, blocks);
-  Batch batch(comm);
-  const int partner = fold.partner(rank);
-  if (place < 0) {
-    batch.send(partner, mine);
-    co_await batch;
-    if (result.bytes() > 0) batch.receive(partner, result);
-    co_await batch;
-    co_return;
-  }
   Scratch sum(comm, *mine.type, mine.count);
-  Scratch spare(comm, *mine.type, mine.count);
-  copy(mine, sum.data());
-  if (partner >= 0) {
-    batch.receive(partner, spare.data());
-    co_await batch;
-    op.apply(spare.data().address, sum.data().address, mine.count, *mine.type);
-  }
-  // The piece of a pair are the blocks of both.
-  Scratch memory(comm, static_cast<std::size_t>(fold.size + 1) * sizeof(MPI_Count));
-  auto* bounds = reinterpret_cast<MPI_Count*>(memory.bytes());
-  for (int i = 0; i < fold.size; ++i) {
-    const int top = fold.rank(i);
-    bounds[i] = starts[fold.partner(top) >= 0 ? fold.partner(top) : top];
-  }
-  bounds[fold.size] = mine.count;
-  co_await scatter_halving(comm, fold, Pieces{mine.count, fold.size, bounds}, sum.data(),
-                           spare.data(), op);
-  if (partner >= 0) {
-    const Data theirs = starts.block(sum.data(), partner);
-    if (theirs.bytes() > 0) batch.send(partner, theirs);
-  }
-  copy(starts.block(sum.data(), rank), result);
-  co_await batch;
+  co_await reduce_scatter_pieces(comm, starts.pieces(), mine, sum.data(), op);
+  copy(starts.block(sum.data(), comm.rank()), result);
 }
 
 } // namespace macadam::coll

@@ -87,4 +87,31 @@ struct Pieces {
   const MPI_Count* bounds = nullptr;
 };
 
+// Pieces as a block for each rank, whichever has that number; ranks beyond have none.
+class Slices {
+ public:
+  Slices(const Comm& comm, Pieces pieces)
+      : ranks_(comm.size()),
+        memory_(comm, 2 * static_cast<std::size_t>(ranks_) * sizeof(MPI_Count)),
+        counts_(reinterpret_cast<MPI_Count*>(memory_.bytes())) {
+    for (int i = 0; i < ranks_; ++i) {
+      counts_[i] = i < pieces.n ? pieces.begin(i + 1) - pieces.begin(i) : 0;
+      counts_[ranks_ + i] = i < pieces.n ? pieces.begin(i) : pieces.count;
+    }
+  }
+  [[nodiscard]] Data of(const Data& vector, int i) const {
+    return slice(vector, counts_[ranks_ + i], counts_[i]);
+  }
+  [[nodiscard]] Blocks blocks(const Data& vector) const {
+    return {
+        vector.address, 0, vector.type, {counts_, true, ranks_}, {counts_ + ranks_, true, ranks_},
+        nullptr};
+  }
+
+ private:
+  int ranks_;
+  Scratch memory_;
+  MPI_Count* counts_;
+};
+
 } // namespace macadam::coll

@@ -21,6 +21,21 @@ Data share(Collective& self) {
   return a.in_place ? a.send[self.rank()] : a.receive[0];
 }
 
+Task scatter_by(Algorithm algorithm, Comm& comm, Blocks all, Data mine, int root) {
+  switch (algorithm) {
+  case Algorithm::leaders:
+    return scatter_leaders(comm, all, mine, root);
+  case Algorithm::shared:
+    return scatter_shared(comm, all, mine, root);
+  case Algorithm::single_copy:
+    return scatter_single_copy(comm, all, mine, root);
+  case Algorithm::binomial:
+    return scatter_binomial(comm, all, mine, root);
+  default:
+    return scatter_direct(comm, all, mine, root);
+  }
+}
+
 } // namespace
 
 Task scatter(Collective& self) {
@@ -29,16 +44,12 @@ Task scatter(Collective& self) {
   const Arguments& a = self.arguments;
   const Data mine = share(self);
   const Algorithm algorithm = self.choose(Kind::scatter, mine.bytes());
-  if (algorithm == Algorithm::single_copy) return scatter_single_copy(self, a.send, mine, a.root);
-  keep_own(self);
-  switch (algorithm) {
-  case Algorithm::shared:
-    return scatter_shared(self, a.send, mine, a.root);
-  case Algorithm::binomial:
-    return scatter_binomial(self, a.send, mine, a.root);
-  default:
-    return scatter_direct(self, a.send, mine, a.root);
-  }
+  if (algorithm != Algorithm::single_copy) keep_own(self);
+  return scatter_by(algorithm, self, a.send, mine, a.root);
+}
+
+Task scatter_on(Comm& comm, Blocks all, Data mine, int root) {
+  return scatter_by(comm.choose(Kind::scatter, mine.bytes()), comm, all, mine, root);
 }
 
 // Only the root knows all the counts, so there is nothing to choose by.

@@ -16,7 +16,8 @@ constexpr std::uint64_t all = UINT64_MAX;
 // only once, which decides where ranks share cores. Its cost is the number of messages, and of
 // connections where they are made on demand: there, what everybody tells everybody goes by
 // recursive doubling, log2(n) partners a rank, unless the data themselves have to go straight (Wu
-// et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many.
+// et al., Table 2). Dissemination and Bruck's allgather, which need no fold, have twice as many,
+// but on a power of two.
 constexpr Among near = Among::connected;
 // What a few ranks save by a direct exchange pays for their connections once they have called a
 // hundred or so; a barrier of more then costs a partner or two more (barrier_pairs()).
@@ -27,6 +28,8 @@ constexpr Among copying_once = Among::single_copy;
 // the steps inside cost more than those that are saved (docs/tuning.md). These are as `macadam tune
 // --network ndr` finds them, where nobody has run that for another network.
 constexpr Among machines = Among::machines;
+// Halving moves more between machines of several ranks than a ring does.
+constexpr Among few = Among::few;
 constexpr std::array table = {
     Rule{Kind::barrier, 64, all, Algorithm::shared, sharing},
     Rule{Kind::barrier, any, all, Algorithm::leaders, machines, 4},
@@ -36,18 +39,28 @@ constexpr std::array table = {
     Rule{Kind::barrier, any, all, Algorithm::recursive_doubling},
 
     Rule{Kind::bcast, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::bcast, any, 4 << 10, Algorithm::leaders, machines},
     Rule{Kind::bcast, any, all, Algorithm::leaders, machines, 4},
-    Rule{Kind::bcast, 4, all, Algorithm::direct},
+    Rule{Kind::bcast, 2, all, Algorithm::direct},
+    Rule{Kind::bcast, 4, 16 << 10, Algorithm::direct},
+    Rule{Kind::bcast, any, 1 << 10, Algorithm::binomial},
+    Rule{Kind::bcast, 16, 4 << 20, Algorithm::pieces, often},
+    Rule{Kind::bcast, 4, 1 << 20, Algorithm::direct},
     Rule{Kind::bcast, any, 32 << 10, Algorithm::binomial},
     Rule{Kind::bcast, any, 1 << 20, Algorithm::scatter_allgather},
     Rule{Kind::bcast, any, all, Algorithm::chain},
 
     Rule{Kind::reduce, 64, all, Algorithm::shared, sharing},
     Rule{Kind::reduce, any, 256, Algorithm::leaders, machines},
-    Rule{Kind::reduce, any, 64 << 10, Algorithm::slices, machines},
+    Rule{Kind::reduce, any, 16 << 10, Algorithm::slices, machines},
+    Rule{Kind::reduce, any, 64 << 10, Algorithm::slices, machines, 4},
     Rule{Kind::reduce, any, all, Algorithm::slices, machines, 16},
+    Rule{Kind::reduce, 8, 1 << 10, Algorithm::direct, often},
     Rule{Kind::reduce, 4, 2 << 10, Algorithm::direct},
-    Rule{Kind::reduce, any, 16 << 10, Algorithm::binomial},
+    Rule{Kind::reduce, any, 512, Algorithm::binomial},
+    Rule{Kind::reduce, 2, 16 << 10, Algorithm::rabenseifner},
+    Rule{Kind::reduce, 16, 16 << 10, Algorithm::pieces, often},
+    Rule{Kind::reduce, any, 8 << 10, Algorithm::binomial},
     Rule{Kind::reduce, any, all, Algorithm::rabenseifner},
     Rule{Kind::reduce, any, all, Algorithm::binomial},
 
@@ -56,8 +69,13 @@ constexpr std::array table = {
     Rule{Kind::allreduce, any, 64 << 10, Algorithm::slices, machines},
     Rule{Kind::allreduce, any, all, Algorithm::slices, machines, 4},
     Rule{Kind::allreduce, 8, 1 << 10, Algorithm::direct, often},
+    Rule{Kind::allreduce, any, 1 << 10, Algorithm::recursive_doubling},
+    Rule{Kind::allreduce, 2, 4 << 10, Algorithm::recursive_doubling},
+    Rule{Kind::allreduce, 2, 16 << 10, Algorithm::rabenseifner},
+    Rule{Kind::allreduce, 16, 16 << 10, Algorithm::pieces, often},
     Rule{Kind::allreduce, any, 8 << 10, Algorithm::recursive_doubling},
     Rule{Kind::allreduce, any, 256 << 10, Algorithm::rabenseifner},
+    Rule{Kind::allreduce, any, all, Algorithm::rabenseifner, few, 3},
     Rule{Kind::allreduce, any, all, Algorithm::ring},
     Rule{Kind::allreduce, any, all, Algorithm::recursive_doubling},
 
@@ -66,21 +84,30 @@ constexpr std::array table = {
     Rule{Kind::gather, 64, 256 << 10, Algorithm::shared, sharing},
     Rule{Kind::gather, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::gather, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::gather, any, 1 << 10, Algorithm::leaders, machines},
+    Rule{Kind::gather, any, 16 << 10, Algorithm::leaders, machines, 8},
+    Rule{Kind::gather, 16, all, Algorithm::direct, often},
     Rule{Kind::gather, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::gather, any, all, Algorithm::direct},
 
     Rule{Kind::scatter, 64, 32 << 10, Algorithm::shared, sharing},
     Rule{Kind::scatter, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::scatter, 64, all, Algorithm::shared, sharing},
+    Rule{Kind::scatter, any, 1 << 10, Algorithm::leaders, machines},
+    Rule{Kind::scatter, any, all, Algorithm::leaders, machines, 4},
+    Rule{Kind::scatter, 16, all, Algorithm::direct, often},
     Rule{Kind::scatter, any, 1 << 10, Algorithm::binomial},
     Rule{Kind::scatter, any, all, Algorithm::direct},
 
     Rule{Kind::allgather, 64, all, Algorithm::shared, sharing},
     Rule{Kind::allgather, any, 256, Algorithm::slices, machines},
-    Rule{Kind::allgather, any, 4 << 10, Algorithm::slices, machines, 4},
+    Rule{Kind::allgather, any, all, Algorithm::slices, machines, 4},
     Rule{Kind::allgather, 8, 4 << 10, Algorithm::direct, often},
+    Rule{Kind::allgather, 16, 256 << 10, Algorithm::direct, often},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::bruck, near},
     Rule{Kind::allgather, any, 4 << 10, Algorithm::recursive_doubling},
+    Rule{Kind::allgather, any, 64 << 10, Algorithm::bruck, few, 3},
+    Rule{Kind::allgather, any, all, Algorithm::bruck, few, 0},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
     // A block that is too long for a note is in a chunk behind it: two words to wait for, where a
@@ -90,16 +117,20 @@ constexpr std::array table = {
     Rule{Kind::alltoall, 64, 128 << 10, Algorithm::shared, sharing},
     Rule{Kind::alltoall, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::alltoall, any, 1 << 10, Algorithm::slices, machines},
+    Rule{Kind::alltoall, any, 256, Algorithm::slices, machines},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct, often},
     Rule{Kind::alltoall, any, 256, Algorithm::bruck},
     Rule{Kind::alltoall, 8, 4 << 10, Algorithm::direct},
     Rule{Kind::alltoall, any, all, Algorithm::pairwise},
 
     Rule{Kind::reduce_scatter, 64, all, Algorithm::shared, sharing},
-    Rule{Kind::reduce_scatter, any, all, Algorithm::slices, machines},
+    Rule{Kind::reduce_scatter, any, 16 << 10, Algorithm::slices, machines},
+    Rule{Kind::reduce_scatter, any, 256 << 10, Algorithm::slices, machines, 4},
+    Rule{Kind::reduce_scatter, any, all, Algorithm::slices, machines, 8},
     Rule{Kind::reduce_scatter, 8, 8 << 10, Algorithm::direct, often},
+    Rule{Kind::reduce_scatter, 2, all, Algorithm::pairwise},
     Rule{Kind::reduce_scatter, any, 64 << 10, Algorithm::recursive_halving},
+    Rule{Kind::reduce_scatter, any, 1 << 20, Algorithm::recursive_halving, few, 0},
     Rule{Kind::reduce_scatter, any, all, Algorithm::pairwise},
     Rule{Kind::reduce_scatter, any, all, Algorithm::direct},
 
@@ -109,7 +140,7 @@ constexpr std::array table = {
 
 struct Row {
   const char* name;
-  std::array<Algorithm, 7> algorithms;
+  std::array<Algorithm, 8> algorithms;
   std::size_t count;
 };
 
@@ -119,23 +150,25 @@ constexpr std::array<Row, kinds> rows = {{
       Algorithm::leaders, Algorithm::pairs},
      6},
     {"bcast",
-     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::scatter_allgather,
-      Algorithm::chain, Algorithm::leaders},
-     6},
-    {"reduce",
-     {Algorithm::shared, Algorithm::direct, Algorithm::binomial, Algorithm::rabenseifner,
-      Algorithm::leaders, Algorithm::slices},
-     6},
-    {"allreduce",
-     {Algorithm::shared, Algorithm::direct, Algorithm::recursive_doubling, Algorithm::rabenseifner,
-      Algorithm::ring, Algorithm::leaders, Algorithm::slices},
+     {Algorithm::shared, Algorithm::direct, Algorithm::pieces, Algorithm::binomial,
+      Algorithm::scatter_allgather, Algorithm::chain, Algorithm::leaders},
      7},
+    {"reduce",
+     {Algorithm::shared, Algorithm::direct, Algorithm::pieces, Algorithm::binomial,
+      Algorithm::rabenseifner, Algorithm::leaders, Algorithm::slices},
+     7},
+    {"allreduce",
+     {Algorithm::shared, Algorithm::direct, Algorithm::pieces, Algorithm::recursive_doubling,
+      Algorithm::rabenseifner, Algorithm::ring, Algorithm::leaders, Algorithm::slices},
+     8},
     {"gather",
-     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial},
-     4},
+     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial,
+      Algorithm::leaders},
+     5},
     {"scatter",
-     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial},
-     4},
+     {Algorithm::shared, Algorithm::single_copy, Algorithm::direct, Algorithm::binomial,
+      Algorithm::leaders},
+     5},
     {"allgather",
      {Algorithm::shared, Algorithm::direct, Algorithm::bruck, Algorithm::recursive_doubling,
       Algorithm::ring, Algorithm::slices},
@@ -163,9 +196,19 @@ std::string where(const Rule& rule) {
     return " (if none has to be connected first)";
   case Among::machines:
     return fmt::format(" (on several machines of {} ranks or more)", rule.per_machine);
+  case Among::few:
+    return rule.per_machine < 2
+               ? " (in one machine, or with one each)"
+               : fmt::format(" (on machines of {} ranks at most)", rule.per_machine);
   default:
     return "";
   }
+}
+
+bool serves(const Rule& rule, Among among, int per_machine) {
+  if (rule.among == Among::machines) return per_machine >= rule.per_machine;
+  if (rule.among == Among::few) return per_machine != uneven && per_machine <= rule.per_machine;
+  return rule.among <= among;
 }
 
 } // namespace
@@ -186,8 +229,7 @@ Algorithm select(const Rules& rules, Kind kind, int ranks, Among among, int per_
                  std::uint64_t bytes, bool ordered) {
   for (const Rule& rule : rules[static_cast<std::size_t>(kind)]) {
     if (ranks > rule.ranks || bytes > rule.bytes) continue;
-    if (rule.among == Among::machines ? per_machine < rule.per_machine : rule.among > among)
-      continue;
+    if (!serves(rule, among, per_machine)) continue;
     if (ordered && !keeps_order(kind, rule.algorithm)) continue;
     return rule.algorithm;
   }
@@ -260,6 +302,7 @@ const char* name(Algorithm algorithm) {
                                 "recursive_doubling",
                                 "recursive_halving",
                                 "rabenseifner",
+                                "pieces",
                                 "ring",
                                 "bruck",
                                 "pairwise",

@@ -35,6 +35,7 @@ enum class Algorithm : std::uint8_t {
   recursive_doubling,
   recursive_halving,
   rabenseifner,
+  pieces, // each rank gets a piece straight, combines it in reductions, and passes it on straight
   ring,
   bruck,
   pairwise,
@@ -54,12 +55,14 @@ enum class Among : std::uint8_t {
   sharing,     // ranks that have a board (board.h), which are connected, too
   single_copy, // ... and of which each can copy from and to the others' memory
                // (Board::single_copy())
-  machines,    // ranks on several machines (Machines::serve()), however near
+  // However near, and placed as the algorithms on two levels need it (Machines::serve()):
+  machines, // on several machines, so many ranks on each at least
+  few,      // ... at most; blocks, if any, are of one length
 };
 
 // One line of the choice: taken for at most `ranks` ranks and `bytes` bytes (of the whole vector
 // for bcast and reductions, of one rank's block elsewhere; v and w forms count an average block),
-// on several machines where each has at least `per_machine` ranks, on the average.
+// for so many ranks a machine, see Among.
 struct Rule {
   Kind kind;
   int ranks;
@@ -75,9 +78,11 @@ using Rules = std::array<std::span<const Rule>, kinds>;
 
 [[nodiscard]] const Rules& default_rules();
 
-// The algorithm for a call among ranks that are so near, `per_machine`: and so many on each of
-// several machines, 0: which have none; the same on all its ranks. `ordered`: the reduction must
+// The algorithm for a call among ranks that are so near, `per_machine` of them on each of several
+// machines, on the average, 0 where each has one of its own, or one has all; or `uneven`, which
+// neither Among::machines nor Among::few fits. The same on all ranks. `ordered`: the reduction must
 // not change the order of its operands, so algorithms that would are passed over.
+inline constexpr int uneven = -1;
 [[nodiscard]] Algorithm select(const Rules& rules, Kind kind, int ranks, Among among,
                                int per_machine, std::uint64_t bytes, bool ordered = false);
 

@@ -40,7 +40,7 @@ std::size_t long_count(const Board& board, const Data& vector) {
 } // namespace
 
 bool can_share(const Comm& comm, const datatype::Type& type) {
-  return type.contiguous() && type.extent() == type.size() && type.size() > 0 &&
+  return is_dense(type) && type.size() > 0 &&
          static_cast<std::size_t>(type.size()) * static_cast<std::size_t>(comm.size()) <=
              comm.shared->panels.shape.chunk_bytes;
 }

@@ -72,6 +72,14 @@ void compose_values(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i)
     g[i] = compose(f[i], g[i]);
 }
+// Numbers that lie so many bytes from where their elements begin.
+template <int shift>
+void add_shifted(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* from = static_cast<const std::byte*>(in) + shift;
+  auto* to = static_cast<std::byte*>(inout) + shift;
+  for (int i = 0; i < *count; ++i)
+    reinterpret_cast<std::uint32_t*>(to)[i] += reinterpret_cast<const std::uint32_t*>(from)[i];
+}
 void call_at_once(void (*call)(void*), void* argument) {
   call(argument);
 }
@@ -105,10 +113,31 @@ Case number_case(const char* name, MPI_Datatype type, MPI_Op op,
           }};
 }
 
+template <int shift>
+Case shifted_case(const char* name, const Op& op) {
+  static const MPI_Count displacement[] = {shift};
+  TypeRef type = datatype::hindexed_block(1, displacement, types()[MPI_UINT32_T]);
+  type->commit();
+  return {name,
+          type,
+          op,
+          [](Value x, Value y) {
+            return Value{x.a + y.a, 0};
+          },
+          [](Value v, std::byte* to) { std::memcpy(to + shift, &v.a, sizeof v.a); },
+          [](const std::byte* from) {
+            Value v;
+            std::memcpy(&v.a, from + shift, sizeof v.a);
+            return v;
+          }};
+}
+
 const std::vector<Case>& cases() {
   static const Op composition(&compose_arrays, false, &call_at_once);
   static const Op composition_of_values(&compose_values, false, &call_at_once);
   static const Op sum_with_gaps(&add_arrays, true, &call_at_once);
+  static const Op sum_behind(&add_shifted<8>, true, &call_at_once);
+  static const Op sum_before(&add_shifted<-8>, true, &call_at_once);
   static const std::vector<Case> all = [] {
     TypeRef pair = datatype::vector(2, 1, 2, types()[MPI_UINT32_T]);
     TypeRef affine = datatype::resized(*pair, 0, sizeof(Affine));
@@ -117,11 +146,11 @@ const std::vector<Case>& cases() {
     value->commit();
     const auto write_affine = [](Value v, std::byte* to) {
       const Affine f{v.a, 0xa5a5a5a5, v.b, 0xa5a5a5a5};
-      std::memcpy(to, &f, sizeof f);
+      std::memcpy(to, &f, offsetof(Affine, end));
     };
     const auto read_affine = [](const std::byte* from) {
       Affine f;
-      std::memcpy(&f, from, sizeof f);
+      std::memcpy(&f, from, offsetof(Affine, end));
       EXPECT_EQ(f.gap, 0xa5a5a5a5);
       return Value{f.a, f.b};
     };
@@ -136,6 +165,8 @@ const std::vector<Case>& cases() {
                       return Value{x.a + y.a, x.b + y.b};
                     },
                     write_affine, read_affine});
+    list.push_back(shifted_case<8>("sum behind its address", sum_behind));
+    list.push_back(shifted_case<-8>("sum before its address", sum_before));
     list.push_back({"composition without gaps", value, composition_of_values, compose,
                     [](Value v, std::byte* to) { std::memcpy(to, &v, sizeof v); },
                     [](const std::byte* from) {
@@ -167,10 +198,9 @@ class Vector {
  public:
   Vector(const Case& test, MPI_Count count) : test_(test), count_(count) {
     // Exact room, so that a sanitizer sees any step outside.
-    const MPI_Count last = std::max<MPI_Count>(count - 1, 0) * test.type->extent();
-    memory_.resize(count == 0 ? 0
-                              : static_cast<std::size_t>(
-                                    last + std::max(test.type->true_ub(), test.type->extent())));
+    if (count > 0)
+      memory_.resize(
+          static_cast<std::size_t>((count - 1) * test.type->extent() + test.type->true_extent()));
     for (MPI_Count i = 0; i < count; ++i)
       set(i, {77, 77});
   }
@@ -179,14 +209,15 @@ class Vector {
       set(i, operand(test_, rank, i));
   }
   [[nodiscard]] Value operator[](MPI_Count i) const {
-    return test_.read(memory_.data() + i * test_.type->extent());
+    return test_.read(address() + i * test_.type->extent());
   }
-  [[nodiscard]] Blocks blocks() {
-    return {memory_.data(), count_, test_.type.get(), {}, {}, nullptr};
-  }
+  [[nodiscard]] Blocks blocks() { return {address(), count_, test_.type.get(), {}, {}, nullptr}; }
 
  private:
-  void set(MPI_Count i, Value v) { test_.write(v, memory_.data() + i * test_.type->extent()); }
+  [[nodiscard]] std::byte* address() const {
+    return const_cast<std::byte*>(memory_.data()) - test_.type->true_lb();
+  }
+  void set(MPI_Count i, Value v) { test_.write(v, address() + i * test_.type->extent()); }
   const Case& test_;
   MPI_Count count_;
   std::vector<std::byte> memory_;

@@ -134,11 +134,12 @@ TEST(LevelRules, decide_by_bytes_and_ranks_of_a_machine) {
 
 TEST(LevelRules, leave_all_others_as_they_are) {
   const RuleTable table(
-      "barrier leaders any 4, bcast leaders any 4, reduce leaders 256 2, reduce slices 64K 2, "
-      "reduce "
-      "slices any 16, allreduce leaders 256 2, allreduce slices 64K 2, allreduce slices any 4, "
-      "allgather slices 256 2, allgather slices 4K 4, alltoall slices 1K 2, "
-      "reduce_scatter slices any 2");
+      "barrier leaders any 4, bcast leaders 4K 2, bcast leaders any 4, reduce leaders 256 2, "
+      "reduce slices 16K 2, reduce slices 64K 4, reduce slices any 16, allreduce leaders 256 2, "
+      "allreduce slices 64K 2, allreduce slices any 4, gather leaders 1K 2, gather leaders 16K 8, "
+      "scatter leaders 1K 2, scatter leaders any 4, allgather slices 256 2, allgather slices any "
+      "4, alltoall slices 256 2, reduce_scatter slices 16K 2, reduce_scatter slices 256K 4, "
+      "reduce_scatter slices any 8");
   EXPECT_EQ(describe(table.rules()), describe(coll::default_rules()));
 }
 
@@ -151,7 +152,7 @@ TEST(LevelRules, are_others_where_the_kernel_moves_messages) {
   EXPECT_EQ(over_tcp("", Kind::allreduce, 1 << 20), Algorithm::leaders);
   EXPECT_EQ(over_tcp("", Kind::alltoall, 16 << 10), Algorithm::slices);
   EXPECT_EQ(over_tcp("", Kind::alltoall, (16 << 10) + 1), Algorithm::pairwise);
-  EXPECT_EQ(over_tcp("none", Kind::allreduce, 1 << 20), Algorithm::ring);
+  EXPECT_EQ(over_tcp("none", Kind::allreduce, 1 << 20), Algorithm::rabenseifner);
   EXPECT_EQ(over_tcp("barrier leaders any 4", Kind::barrier, 0), Algorithm::recursive_doubling);
 }
 
@@ -177,7 +178,7 @@ TEST(LevelRules, say_what_is_wrong) {
   const std::string remedy = "; correct it, remove it or run 'macadam tune --network' again";
   EXPECT_EQ(error("barier leaders any 4"),
             "found 'barier leaders any 4', needed one of barrier, bcast, reduce, "
-            "allreduce, allgather, alltoall, reduce_scatter" +
+            "allreduce, gather, scatter, allgather, alltoall, reduce_scatter" +
                 remedy);
   EXPECT_EQ(error("barrier leaders any 4, bcast slices any 4"),
             "found ' bcast slices any 4', needed leaders for bcast" + remedy);
@@ -189,7 +190,7 @@ TEST(LevelRules, say_what_is_wrong) {
   for (const char* const line :
        {"reduce slices any", "reduce slices any 1", "reduce slices any x", "reduce slices any 4 4"})
     EXPECT_NE(error(line).find("needed a number of ranks of a machine"), std::string::npos) << line;
-  EXPECT_NE(error("gather leaders any 4"), "");
+  EXPECT_NE(error("scan leaders any 4"), "");
 }
 
 } // namespace

@@ -98,7 +98,9 @@ void World::force(coll::Kind kind, coll::Algorithm algorithm) {
   }
   coll::Segments segments;
   if (random() % 2 != 0)
-    segments = {1 + random() % 64, 1 + random() % 64, 1 + random() % 64, segments.exchange};
+    for (std::size_t* const bytes : {&segments.slice, &segments.bcast, &segments.alltoall,
+                                     &segments.allgather, &segments.combined})
+      *bytes = 1 + random() % 64;
   for (auto& rank : ranks_) {
     rank->resources.rules[static_cast<std::size_t>(kind)] = rules_;
     rank->resources.segments = segments;
