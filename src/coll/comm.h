@@ -47,8 +47,9 @@ class WaitObserver {
 struct Resources {
   // `levels`: see RuleTable. Throws as that does.
   Resources(engine::Engine& e, const datatype::Type& byte_type, const std::string& levels = {})
-      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().over_tcp()) {
-    if (e.networks().over_tcp()) segments.combined = std::size_t{512} << 10; // fewer messages
+      : engine(e), byte(byte_type), panels(e), table(levels, e.networks().messages_by()) {
+    if (e.networks().messages_by() != engine::MessagesBy::adapter)
+      segments.combined = std::size_t{512} << 10; // fewer messages
   }
 
   engine::Engine& engine;

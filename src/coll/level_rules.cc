@@ -70,23 +70,27 @@ Rule parse_line(const std::string& line) {
 
 } // namespace
 
-RuleTable::RuleTable(const std::string& levels, bool over_tcp) {
-  if (levels.empty() && !over_tcp) return;
+RuleTable::RuleTable(const std::string& levels, engine::MessagesBy by) {
+  using engine::MessagesBy;
+  if (levels.empty() && by == MessagesBy::adapter) return;
+  const bool own_levels = levels.empty() && by == MessagesBy::tcp_alone;
   std::array<std::vector<Rule>, kinds> found;
-  std::istringstream lines(levels == "none" ? "" : levels.empty() ? levels_over_tcp : levels);
+  std::istringstream lines(levels == "none" || own_levels ? ""
+                           : levels.empty()               ? levels_over_tcp
+                                                          : levels);
   for (std::string line; std::getline(lines, line, ',');) {
     const Rule rule = parse_line(line);
     found[static_cast<std::size_t>(rule.kind)].push_back(rule);
   }
-  // In the place of the library's: behind those for one machine, before all others. Where the
-  // kernel moves messages, what saves steps by more of them does not pay.
+  // In the place of the library's: behind those for one machine, before all others.
   const Rules& defaults = default_rules();
   constexpr int few_ranks = 8;
   const auto stays = [=](const Rule& rule) {
     const bool straight = rule.algorithm == Algorithm::pieces ||
                           (rule.algorithm == Algorithm::direct && rule.among == Among::frequent &&
                            rule.ranks > few_ranks);
-    return !is_on_levels(rule.algorithm) && !(over_tcp && straight);
+    return (own_levels || !is_on_levels(rule.algorithm)) &&
+           !(by != MessagesBy::adapter && straight);
   };
   for (std::size_t kind = 0; kind < own_.size(); ++kind) {
     const auto add = [&](bool of_one_machine) {

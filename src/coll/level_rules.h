@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coll/selection.h"
+#include "engine/transport.h"
 
 #include <array>
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace macadam::coll {
 
-// The library's own over TCP (engine::Limits::over_tcp), as measured: docs/tuning.md.
+// The library's own over TCP, as measured: docs/tuning.md.
 inline constexpr const char* levels_over_tcp =
     "barrier leaders any 2, bcast leaders any 2, reduce leaders any 2, allreduce leaders any 2, "
     "allgather slices 32K 2, alltoall slices 16K 2";
@@ -20,9 +21,11 @@ class RuleTable {
  public:
   // "allreduce leaders 4K 4, allreduce slices any 2, barrier leaders any 4": collective, algorithm,
   // up to so many bytes, from so many ranks of a machine on, in the order of choice. What is not
-  // named has one level. "none": all have; empty: the library's rules, over TCP or not. Throws
-  // base::Error (MPI_ERR_ARG) with the words that were found and what is needed.
-  explicit RuleTable(const std::string& levels = {}, bool over_tcp = false);
+  // named has one level. "none": all have; empty: the library's rules. Over TCP, what saves steps
+  // by more messages does not pay, and is left out. Throws base::Error (MPI_ERR_ARG) with the words
+  // that were found and what is needed.
+  explicit RuleTable(const std::string& levels = {},
+                     engine::MessagesBy by = engine::MessagesBy::adapter);
 
   [[nodiscard]] Rules rules() const;
 

@@ -51,8 +51,11 @@ bool Networks::maps_all(const RankMap& group) const {
   return true;
 }
 
-bool Networks::over_tcp() const {
-  return std::ranges::any_of(*this, [](Transport* network) { return network->limits().over_tcp; });
+MessagesBy Networks::messages_by() const {
+  auto by = MessagesBy::adapter;
+  for (Transport* const network : *this)
+    by = std::max(by, network->limits().messages_by);
+  return by;
 }
 
 bool Networks::connect_at_start() const {

@@ -42,8 +42,8 @@ class Networks {
   // talked to.
   [[nodiscard]] bool connects_none(const RankMap& group, int own) const;
 
-  // Whether one of them has Limits::over_tcp.
-  [[nodiscard]] bool over_tcp() const;
+  // Limits::messages_by of the one that has most moved by the kernel.
+  [[nodiscard]] MessagesBy messages_by() const;
 
   // Whether all of a group have mapped what nearest() allocates.
   [[nodiscard]] bool maps_all(const RankMap& group) const;

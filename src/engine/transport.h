@@ -67,6 +67,13 @@ struct NetworkEvent {
   std::uint64_t count = 0; // of what it says, the memory that was posted for one
 };
 
+// What moves messages. By the kernel each takes as long as some copies inside a machine.
+enum class MessagesBy : std::uint8_t {
+  adapter,
+  tcp,       // the kernel, but inside a machine, where they go through shared memory
+  tcp_alone, // the kernel, everywhere
+};
+
 // Facts about a transport, constant after construction.
 struct Limits {
   const char* name = "";   // "shm", "rdma"
@@ -94,9 +101,7 @@ struct Limits {
   bool atomics = false;  // has atomic()
   bool maps = false;     // all it reaches have mapped what allocate() gives
   bool connects = false; // a peer's first message makes a connection, which costs something
-  // A message goes over TCP, one inside a machine through shared memory: it takes as long as
-  // several copies there.
-  bool over_tcp = false;
+  MessagesBy messages_by = MessagesBy::adapter;
   // Blocks here and there that write_blocks() and read_blocks() take; 1 and 1: has neither.
   std::size_t local_blocks = 1;
   std::size_t target_blocks = 1;

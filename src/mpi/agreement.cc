@@ -22,10 +22,12 @@ std::string name_both(const boot::Processes& processes, engine::Rank peer) {
 // Of what a rank takes, whichever network it will open. MACADAM_NETWORK=ofi leaves no shared memory
 // for an inner level.
 std::uint32_t digest_of_rules(const base::Settings& settings) {
-  const auto digest = [&](bool over_tcp) {
-    return coll::digest(coll::RuleTable(settings.levels, over_tcp).rules());
+  const auto digest = [&](engine::MessagesBy by) {
+    return coll::digest(coll::RuleTable(settings.levels, by).rules());
   };
-  return 3 * digest(false) + (settings.network == base::NetworkChoice::ofi ? 0 : digest(true));
+  const bool alone = settings.network == base::NetworkChoice::ofi;
+  return 3 * digest(engine::MessagesBy::adapter) +
+         digest(alone ? engine::MessagesBy::tcp_alone : engine::MessagesBy::tcp);
 }
 
 } // namespace

@@ -78,7 +78,10 @@ engine::Limits make_limits(const base::Settings& settings, const ProviderLimits&
           .orders_writes = provider.ordered,
           .atomics = true,
           .connects = true,
-          .over_tcp = provider.tcp && settings.network != base::NetworkChoice::ofi,
+          .messages_by = !provider.tcp ? engine::MessagesBy::adapter
+                         : settings.network == base::NetworkChoice::ofi
+                             ? engine::MessagesBy::tcp_alone
+                             : engine::MessagesBy::tcp,
           .polls_before_idle = oversubscribed ? 0 : spinning_polls};
 }
 

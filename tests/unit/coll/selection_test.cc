@@ -147,7 +147,8 @@ TEST(LevelRules, leave_all_others_as_they_are) {
 // file says something else.
 TEST(LevelRules, are_others_where_the_kernel_moves_messages) {
   const auto over_tcp = [](const std::string& levels, Kind kind, std::uint64_t bytes) {
-    return coll::select(RuleTable(levels, true).rules(), kind, 8, coll::Among::all, 2, bytes);
+    return coll::select(RuleTable(levels, engine::MessagesBy::tcp).rules(), kind, 8,
+                        coll::Among::all, 2, bytes);
   };
   EXPECT_EQ(over_tcp("", Kind::allreduce, 1 << 20), Algorithm::leaders);
   EXPECT_EQ(over_tcp("", Kind::alltoall, 16 << 10), Algorithm::slices);
@@ -156,12 +157,34 @@ TEST(LevelRules, are_others_where_the_kernel_moves_messages) {
   EXPECT_EQ(over_tcp("barrier leaders any 4", Kind::barrier, 0), Algorithm::recursive_doubling);
 }
 
+// What saves steps by more messages does not pay there.
+TEST(LevelRules, send_few_messages_where_the_kernel_moves_them) {
+  using enum engine::MessagesBy;
+  const auto often = [](engine::MessagesBy by, Kind kind, int ranks, std::uint64_t bytes) {
+    return coll::select(RuleTable("", by).rules(), kind, ranks, coll::Among::frequent, 0, bytes);
+  };
+  EXPECT_EQ(often(adapter, Kind::allreduce, 4, 4096), Algorithm::pieces);
+  EXPECT_EQ(often(adapter, Kind::allgather, 16, 4096), Algorithm::direct);
+  for (const engine::MessagesBy by : {tcp, tcp_alone}) {
+    EXPECT_EQ(often(by, Kind::allreduce, 4, 4096), Algorithm::recursive_doubling);
+    EXPECT_EQ(often(by, Kind::allgather, 16, 4096), Algorithm::recursive_doubling);
+    EXPECT_EQ(often(by, Kind::allgather, 8, 4096), Algorithm::direct);
+  }
+  // Two levels are for those that share memory inside.
+  const auto machines = [](engine::MessagesBy by) {
+    return coll::select(RuleTable("", by).rules(), Kind::reduce, 64, coll::Among::all, 2, 1 << 20);
+  };
+  EXPECT_EQ(machines(tcp), Algorithm::leaders);
+  EXPECT_EQ(machines(tcp_alone), machines(adapter));
+}
+
 TEST(LevelRules, are_taken_by_the_network) {
-  for (const bool over_tcp : {false, true}) {
+  using enum engine::MessagesBy;
+  for (const engine::MessagesBy by : {adapter, tcp, tcp_alone}) {
     LoopbackOptions options = calm();
-    options.limits.over_tcp = over_tcp;
+    options.limits.messages_by = by;
     World world(2, options);
-    EXPECT_EQ(describe(world.resources(0).rules), describe(RuleTable("", over_tcp).rules()));
+    EXPECT_EQ(describe(world.resources(0).rules), describe(RuleTable("", by).rules()));
   }
 }
 
