@@ -26,8 +26,11 @@ void receive(Batch& batch, int from, const Pieces& pieces, const Data& vector, c
   }
 }
 
-// Whether the rules have such a collective so, of pieces of that length.
+// Whether the rules have such a collective so, of pieces of that length. On more ranks a tree is
+// faster than as many messages at the root.
 bool goes_straight(const Comm& comm, Kind kind, const Data& all) {
+  constexpr int most_ranks = 16;
+  if (comm.size() > most_ranks) return false;
   const auto average = all.bytes() / static_cast<std::size_t>(comm.size());
   return comm.choose(kind, average, false, false, false) == Algorithm::direct;
 }
