@@ -90,7 +90,7 @@ Task allreduce_slices(Comm& comm, Data mine, Data result, const datatype::Op& op
 namespace {
 
 // The vector of a reduce_scatter: a row of blocks for each machine.
-struct Rows {
+struct VectorRows {
   Data mine;
   MPI_Count block; // elements
   int width;       // ranks of a machine
@@ -120,7 +120,7 @@ Task exchange_partials(Comm& across, int distance, Data partial, Data coming, Da
 
 // In one step inside, in the order of those who get them: the blocks for ranks with this rank's
 // index, which then take one more step.
-Task reduce_scatter_short(Comm& inside, Comm& across, const Rows& of, Data result,
+Task reduce_scatter_short(Comm& inside, Comm& across, const VectorRows& of, Data result,
                           const datatype::Op& op) {
   const MPI_Count column = of.block * across.size(); // elements for ranks with one index
   Scratch packed(inside, *of.mine.type, of.mine.count);
@@ -149,7 +149,7 @@ Task reduce_scatter_slices(Comm& comm, Data mine, Blocks blocks, Data result,
   Comm across = machines.across(comm);
   // Of less, a message to each machine and a step inside for it take longer than the copies.
   constexpr MPI_Count least_row = 4 << 10;
-  const Rows of{mine, blocks.count, inside.size()};
+  const VectorRows of{mine, blocks.count, inside.size()};
   if (static_cast<MPI_Count>(mine.bytes()) < machines.count() * least_row) {
     co_await reduce_scatter_short(inside, across, of, result, op);
     co_return;
