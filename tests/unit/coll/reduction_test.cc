@@ -215,7 +215,8 @@ class Vector {
 
  private:
   [[nodiscard]] std::byte* address() const {
-    return const_cast<std::byte*>(memory_.data()) - test_.type->true_lb();
+    auto* const data = const_cast<std::byte*>(memory_.data());
+    return count_ == 0 ? data : data - test_.type->true_lb();
   }
   void set(MPI_Count i, Value v) { test_.write(v, address() + i * test_.type->extent()); }
   const Case& test_;
