@@ -7,7 +7,6 @@
 #include "coll/operations.h"
 #include "coll/reduction.h"
 
-#include <algorithm>
 #include <array>
 
 namespace macadam::coll {
@@ -150,26 +149,22 @@ Task allgather_ring(Comm& comm, Blocks all) {
   const int n = comm.size();
   const int rank = comm.rank();
   const auto block = [&](int behind) { return all[(rank - behind + 2 * n) % n]; };
-  std::array<Batch, 2> coming{Batch(comm), Batch(comm)};
-  Batch leaving(comm);
+  std::array<Batch, 3> batches{Batch(comm), Batch(comm), Batch(comm)};
+  const auto coming = [&](int step) -> Batch& { return batches[step % 2]; };
+  Batch& leaving = batches[2];
   leaving.stay();
   const auto ask = [&](int step) {
-    if (step < n && block(step).bytes() > 0)
-      coming[static_cast<std::size_t>(step % 2)].receive((rank + n - 1) % n, block(step));
+    if (step < n && block(step).bytes() > 0) coming(step).receive((rank + n - 1) % n, block(step));
   };
   ask(1);
   for (int step = 1; step < n; ++step) {
     ask(step + 1);
     if (block(step - 1).bytes() > 0) leaving.send((rank + 1) % n, block(step - 1));
     co_await leaving.ended();
-    co_await coming[static_cast<std::size_t>(step % 2)].ended();
-    if (leaving.failed() || coming[static_cast<std::size_t>(step % 2)].failed()) break;
+    co_await coming(step).ended();
+    if (leaving.failed() || coming(step).failed()) break;
   }
-  for (Batch& batch : coming)
-    co_await batch.ended();
-  for (Batch& batch : coming)
-    co_await batch;
-  co_await leaving;
+  co_await finish(comm, batches);
 }
 
 } // namespace macadam::coll

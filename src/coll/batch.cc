@@ -97,6 +97,13 @@ void Batch::note(base::Error&& error) noexcept {
   if (!error_) error_.emplace(std::move(error));
 }
 
+Task finish(Comm& /*memory*/, std::span<Batch> batches) {
+  for (Batch& batch : batches)
+    co_await batch.ended();
+  for (Batch& batch : batches)
+    co_await batch;
+}
+
 void Batch::throw_error() {
   const base::Error error = std::move(*error_);
   error_.reset();

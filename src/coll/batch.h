@@ -3,9 +3,11 @@
 
 #include "base/error.h"
 #include "coll/comm.h"
+#include "coll/task.h"
 
 #include <coroutine>
 #include <optional>
+#include <span>
 
 namespace macadam::coll {
 
@@ -64,5 +66,8 @@ class Batch {
   std::coroutine_handle<> waiting_;
   std::optional<base::Error> error_;
 };
+
+// Ends when all batches have, so that nothing of any is under way when the first error is thrown.
+Task finish(Comm& memory, std::span<Batch> batches);
 
 } // namespace macadam::coll

@@ -7,6 +7,7 @@
 #include "coll/operations.h"
 
 #include <algorithm>
+#include <array>
 
 namespace macadam::coll {
 
@@ -136,8 +137,8 @@ Task bcast_chain(Comm& comm, Data data, int root) {
   const auto piece = [&](std::size_t first) {
     return packed.bytes(first, std::min(segment, packed.size() - first));
   };
-  Batch in(comm);
-  Batch out(comm);
+  std::array<Batch, 2> batches{Batch(comm), Batch(comm)};
+  auto& [in, out] = batches;
   if (place != 0 && packed.size() > 0) in.receive(previous, piece(0));
   for (std::size_t first = 0; first < packed.size(); first += segment) {
     co_await in.ended();
@@ -147,10 +148,7 @@ Task bcast_chain(Comm& comm, Data data, int root) {
     if (out.failed()) break;
     if (place != n - 1) out.send(next, piece(first));
   }
-  co_await in.ended();
-  co_await out.ended();
-  co_await in;
-  co_await out;
+  co_await finish(comm, batches);
   if (place != 0) packed.unpack();
 }
 

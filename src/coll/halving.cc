@@ -128,10 +128,7 @@ Task reduce_scatter_pieces(Comm& comm, Pieces pieces, Data mine, Data sum, const
       if (!failed) work.combine(slot, from, sum, op);
     }
   }
-  for (Batch& batch : work.batches())
-    co_await batch.ended();
-  for (Batch& batch : work.batches())
-    co_await batch;
+  co_await finish(comm, work.batches());
 }
 
 Task allgather_pieces(Comm& comm, Pieces pieces, Data all) {

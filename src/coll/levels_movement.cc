@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <span>
 
 namespace macadam::coll {
 
@@ -40,11 +41,13 @@ class Tree {
  public:
   Tree(Comm& across, int root)
       : across_(across), root_(root),
-        place_((across.rank() - root + across.size()) % across.size()),
-        coming_{Batch(across), Batch(across), Batch(across)}, leaving_{Batch(across),
-                                                                       Batch(across)} {
-    for (Batch& batch : leaving_)
-      batch.stay(); // for what is coming, or for this machine's ranks
+        place_((across.rank() - root + across.size()) % across.size()), batches_{Batch(across),
+                                                                                 Batch(across),
+                                                                                 Batch(across),
+                                                                                 Batch(across),
+                                                                                 Batch(across)} {
+    for (std::int64_t i = 0; i < behind; ++i)
+      leaving(i).stay(); // for what is coming, or for this machine's ranks
   }
 
   static constexpr std::int64_t ahead = 3;
@@ -57,10 +60,11 @@ class Tree {
     for (int child = 2 * place_ + 1; child <= 2 * place_ + 2; ++child)
       if (child < across_.size()) leaving(number).send(rank(child), segment);
   }
-  Batch& coming(std::int64_t number) { return coming_[static_cast<std::size_t>(number % ahead)]; }
+  Batch& coming(std::int64_t number) { return batches_[static_cast<std::size_t>(number % ahead)]; }
   Batch& leaving(std::int64_t number) {
-    return leaving_[static_cast<std::size_t>(number % behind)];
+    return batches_[static_cast<std::size_t>(ahead + number % behind)];
   }
+  std::span<Batch> batches() { return batches_; }
 
  private:
   [[nodiscard]] int rank(int place) const { return (place + root_) % across_.size(); }
@@ -68,24 +72,8 @@ class Tree {
   Comm& across_;
   int root_;
   int place_;
-  std::array<Batch, ahead> coming_;
-  std::array<Batch, behind> leaving_;
+  std::array<Batch, ahead + behind> batches_;
 };
-
-Task finish(Comm& /*memory*/, Batch& batch) {
-  co_await batch;
-}
-
-// Nothing of it is under way any more.
-Task finish(Comm& memory, Tree& tree) {
-  std::exception_ptr error;
-  for (std::int64_t i = 0; i < Tree::ahead + Tree::behind; ++i) {
-    Task rest = finish(memory, i < Tree::ahead ? tree.coming(i) : tree.leaving(i - Tree::ahead));
-    co_await Ended{rest};
-    if (rest.error()) error = rest.error();
-  }
-  if (error) std::rethrow_exception(error);
-}
 
 // What a bcast is cut in.
 struct Cuts {
@@ -102,10 +90,12 @@ struct Cuts {
 };
 
 // A segment is here, or comes, and goes on.
-Task relay(Comm& memory, Tree& tree, const Cuts& cuts, std::int64_t number) {
-  co_await finish(memory, tree.coming(number));
+Task relay(Comm& /*memory*/, Tree& tree, const Cuts& cuts, std::int64_t number) {
+  Batch& coming = tree.coming(number);
+  Batch& leaving = tree.leaving(number);
+  co_await coming;
   tree.ask(number + Tree::ahead, cuts[number + Tree::ahead]);
-  co_await finish(memory, tree.leaving(number));
+  co_await leaving;
   tree.pass_on(number, cuts[number]);
 }
 
@@ -156,7 +146,7 @@ Task bcast_leaders(Comm& comm, Data data, int root) {
     Tree tree(across, home);
     Task work = bcast_segments(inside, &tree, cuts, giver);
     co_await Ended{work};
-    Task end = finish(comm, tree);
+    Task end = finish(comm, tree.batches());
     co_await both(comm, work, end);
   } else {
     co_await bcast_segments(inside, nullptr, cuts, giver);
@@ -169,9 +159,10 @@ namespace {
 // How gather and scatter go by the ranks of each machine with the root's index, on machines of as
 // many ranks, one behind the other.
 struct ByLeaders {
-  ByLeaders(const Comm& comm, std::size_t block_bytes, int root_rank)
-      : machines(*comm.machines), width(machines.slices()), root(root_rank), leader(root % width),
-        leads(machines.index() == leader), packs(leads && comm.rank() != root),
+  ByLeaders(const Comm& comm, std::size_t block_bytes, int root)
+      : machines(*comm.machines), width(machines.slices()), home(machines.machine_of(comm, root)),
+        leader(root % width), leads(machines.index() == leader),
+        packs(leads && comm.rank() != root),
         packed(comm, packs ? block_bytes * static_cast<std::size_t>(width) : 0),
         packed_blocks{
             packed.bytes(), static_cast<MPI_Count>(block_bytes), &comm.shared->byte, {}, {},
@@ -188,8 +179,8 @@ struct ByLeaders {
   }
 
   Machines& machines;
-  int width; // ranks of a machine
-  int root;
+  int width;  // ranks of a machine
+  int home;   // the root's machine
   int leader; // its index
   bool leads;
   bool packs;
@@ -209,7 +200,7 @@ Task gather_leaders(Comm& comm, Data mine, Blocks all, int root) {
   co_await gather_on(inside, mine, row, by.leader);
   if (!by.leads) co_return;
   Comm across = by.machines.across(comm);
-  co_await gather_on(across, row.range(0, by.width), by.rows(all), root / by.width);
+  co_await gather_on(across, row.range(0, by.width), by.rows(all), by.home);
 }
 
 // The same way back.
@@ -221,7 +212,7 @@ Task scatter_leaders(Comm& comm, Blocks all, Data mine, int root) {
   const Blocks row = by.row(all);
   if (by.leads) {
     Comm across = by.machines.across(comm);
-    co_await scatter_on(across, by.rows(all), row.range(0, by.width), root / by.width);
+    co_await scatter_on(across, by.rows(all), row.range(0, by.width), by.home);
   }
   if (by.packs) copy(row[by.leader], mine);
   co_await scatter_on(inside, row, mine, by.leader);

@@ -149,10 +149,7 @@ Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
     op.combine(incoming(distance).address, distance == 1 && dense ? own.address : sum.address,
                sum.address, result.count, *result.type);
   }
-  for (Batch& batch : batches)
-    co_await batch.ended();
-  for (Batch& batch : batches)
-    co_await batch;
+  co_await finish(comm, batches);
   if (elsewhere) copy(sum, result);
 }
 
