@@ -20,14 +20,15 @@ MAY_USE = {
     "coll": {"base", "mem", "datatype", "engine"},
     "rma": {"base", "mem", "datatype", "engine"},
     "gravel": {"base", "mem", "engine"} | JOB,
+    "io": {"base", "mem", "datatype", "engine", "coll"},
     "boot": {"base"},
-    "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot"},
-    "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "boot", "mpi"},
+    "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "io", "boot"},
+    "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "io", "boot", "mpi"},
     "fortran": set(),  # on mpi.h alone, so that it works over any library with the standard ABI
     "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
     # Beside src, where nothing may include them.
-    "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "boot", "mpi", "api",
+    "sim": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "gravel", "io", "boot", "mpi", "api",
             "tools"},
     "bench": set(),     # programs on mpi.h alone, which any MPI can run
     "examples": set(),  # ... too

@@ -9,6 +9,7 @@
 #include "mpi/communicator.h"
 #include "mpi/count_array.h"
 #include "mpi/errhandler.h"
+#include "mpi/file.h"
 #include "mpi/info.h"
 #include "mpi/process.h"
 #include "mpi/topology.h"
@@ -88,6 +89,13 @@ inline mpi::Session& session(const Library& self, MPI_Session handle, const char
 
 inline mpi::Window& win(const Library& self, MPI_Win handle, const char* name) {
   return object<mpi::Window>(self, handle, ObjectKind::window, name);
+}
+
+inline mpi::File& file(const Library& self, MPI_File handle, const char* name) {
+  return object<mpi::File>(self, handle, ObjectKind::file, name);
+}
+inline mpi::File* file_or_null(const Library& self, MPI_File handle, const char* name) {
+  return handle == MPI_FILE_NULL ? nullptr : &file(self, handle, name);
 }
 
 // Any datatype, as for constructors and queries.

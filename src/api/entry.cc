@@ -83,13 +83,6 @@ int begin_running(const char* function) {
   }
 }
 
-int file_failed(const char* function) {
-  return with_current_error([&](const Error& error) {
-    mpi::remember(mpi::anytime(), error.error_class, function, error.text);
-    return error.error_class;
-  });
-}
-
 int tool_failed() {
   return with_current_error([](const Error& error) { return tool_code(error.error_class); });
 }

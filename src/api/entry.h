@@ -61,10 +61,6 @@ class AnytimeEntry {
 // the function is to return, unless it is MPI_SUCCESS. Without a session it ends the process.
 [[gnu::cold]] int begin_running(const char* function);
 
-// The same as failed() for the functions on files. Nobody can have set an error handler of a file
-// yet, so it is that of MPI_FILE_NULL, MPI_ERRORS_RETURN (MPI 5.0, section 14.7).
-[[gnu::cold]] int file_failed(const char* function);
-
 // The same for the tool interface, which calls no error handler. Returns an MPI_T_ERR_ code.
 [[gnu::cold]] int tool_failed();
 

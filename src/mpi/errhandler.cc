@@ -4,6 +4,7 @@
 #include "boot/streams.h"
 #include "mpi/callback.h"
 #include "mpi/calls.h"
+#include "mpi/file.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
 #include "mpi/window.h"
@@ -100,6 +101,9 @@ int call(Library& self, const char* function, const Errhandler& handler, ErrorSo
           else if (const auto* of_window =
                        std::get_if<MPI_Win_errhandler_function*>(&handler.function))
             (*of_window)(&of.win, &code);
+          else if (const auto* of_file =
+                       std::get_if<MPI_File_errhandler_function*>(&handler.function))
+            (*of_file)(&of.file, &code);
         },
         function);
     break;
@@ -177,6 +181,10 @@ int raise(Process& self, const char* function, const ErrorSource& source,
     if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
       handler = window->errhandler;
       of.win = window->handle();
+    } else if (responsible.file != nullptr) {
+      auto* file = self.find<File>(responsible.file, ObjectKind::file);
+      handler = file != nullptr ? file->errhandler : self.errors_of_files;
+      of.file = file != nullptr ? file->handle() : MPI_FILE_NULL;
     } else if (auto* session = self.find<Session>(responsible.session, ObjectKind::session)) {
       handler = session->errhandler;
       of.session = session->handle();
@@ -283,6 +291,26 @@ void win_get_errhandler(Process& self, Window& window, MPI_Errhandler* errhandle
 
 void win_call_errhandler(Process& self, Window& window, int errorcode) {
   call(self, "MPI_Win_call_errhandler", *window.errhandler, {.win = window.handle()}, errorcode,
+       text_of(self, errorcode));
+}
+
+void file_create_errhandler(Process& self, MPI_File_errhandler_function* function,
+                            MPI_Errhandler* errhandler) {
+  make_handler(self, function, errhandler);
+}
+
+// Of MPI_FILE_NULL: what files get when they are opened, and what answers until then.
+void file_set_errhandler(Process& self, File* file, Errhandler& errhandler) {
+  check_made_for<MPI_File_errhandler_function*>(errhandler, "file", "MPI_File_create_errhandler");
+  replace(self, file != nullptr ? file->errhandler : self.errors_of_files, errhandler);
+}
+
+void file_get_errhandler(Process& self, File* file, MPI_Errhandler* errhandler) {
+  *errhandler = share(self, file != nullptr ? *file->errhandler : *self.errors_of_files).handle();
+}
+
+void file_call_errhandler(Process& self, File& file, int errorcode) {
+  call(self, "MPI_File_call_errhandler", *file.errhandler, {.file = file.handle()}, errorcode,
        text_of(self, errorcode));
 }
 

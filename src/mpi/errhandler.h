@@ -22,7 +22,8 @@ struct Communicator;
 struct Errhandler : base::Object {
   enum class Action : unsigned char { fatal, abort, return_code, user };
   using Function = std::variant<std::monostate, MPI_Comm_errhandler_function*,
-                                MPI_Session_errhandler_function*, MPI_Win_errhandler_function*>;
+                                MPI_Session_errhandler_function*, MPI_Win_errhandler_function*,
+                                MPI_File_errhandler_function*>;
 
   explicit Errhandler(Action what, MPI_Errhandler predefined = MPI_ERRHANDLER_NULL)
       : base::Object(base::ObjectKind::errhandler), action(what), constant(predefined) {}
@@ -50,6 +51,7 @@ struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Win win = MPI_WIN_NULL;
+  MPI_File file = nullptr; // MPI_FILE_NULL: files that are not open; null: no matter of files
   MPI_Errhandler passed = MPI_ERRHANDLER_NULL;
 };
 

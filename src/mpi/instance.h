@@ -9,6 +9,7 @@
 #include "coll/comm.h"
 #include "engine/engine.h"
 #include "mpi/communicator.h"
+#include "mpi/file.h"
 #include "mpi/invitation.h"
 #include "mpi/profile.h"
 #include "mpi/requests.h"
@@ -141,6 +142,7 @@ class Instance {
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
   // nothing does what a wait does.
   void look() {
+    files.collect(process_);
     if (engine->progress()) {
       vain_looks_ = 0;
     } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
@@ -170,6 +172,7 @@ class Instance {
   std::unordered_set<void*> shared_allocations; // of MPI_Alloc_mem, in nearest()'s memory
   Requests requests;
   Windows windows;
+  Files files;
   Invitations invitations;
   std::vector<const Gathering*> gatherings;
 

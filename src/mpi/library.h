@@ -137,6 +137,7 @@ class Library {
   Errhandler errors_are_fatal{Errhandler::Action::fatal, MPI_ERRORS_ARE_FATAL};
   Errhandler errors_abort{Errhandler::Action::abort, MPI_ERRORS_ABORT};
   Errhandler errors_return{Errhandler::Action::return_code, MPI_ERRORS_RETURN};
+  Errhandler* errors_of_files = &errors_return; // of MPI_FILE_NULL
   ErrorCodes error_codes;
   Keyvals keyvals;
   PredefinedAttributes attribute_values;

@@ -225,6 +225,8 @@ KINDS = {
     "errhandler": handle("MPI_Errhandler", "Errhandler& ", "errhandler"),
     "win": handle("MPI_Win", "Window& ", "win", source="win"),
     "file": handle("MPI_File", "File& ", "file", source="file"),
+    # MPI_FILE_NULL stands for files that are not open, as for what answers for MPI_File_open.
+    "file_or_null": handle("MPI_File", "File* ", "file_or_null", source="file"),
     "session": handle("MPI_Session", "Session& ", "session", source="session"),
     "new_comm": new("MPI_Comm", "MPI_COMM_NULL"),
     "new_group": new("MPI_Group", "MPI_GROUP_NULL"),

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/type.h"
+
+#include <mpi.h>
+
+#include <string>
+#include <utility>
+
+namespace macadam::io {
+
+// How data lie in a file (MPI 5.0, section 14.5). That of a program is of the layer above.
+class Representation {
+ public:
+  explicit Representation(std::string name) : name_(std::move(name)) {}
+  Representation(const Representation&) = delete;
+  Representation& operator=(const Representation&) = delete;
+  virtual ~Representation() = default;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  // Whether data differ from those in memory. If not, the next three are never called.
+  [[nodiscard]] virtual bool converts() const = 0;
+  // The extent of a predefined type in the file, in bytes.
+  [[nodiscard]] virtual MPI_Count extent_of(const datatype::Type& basic) const = 0;
+  // Whole elements at `buffer` to contiguous data of the file, and back. Both throw base::Error.
+  virtual void to_file(const datatype::Type& type, const void* buffer, MPI_Count count,
+                       void* data) const = 0;
+  virtual void from_file(const datatype::Type& type, const void* data, MPI_Count count,
+                         void* buffer) const = 0;
+
+  // A type as it lies in the file, made of `byte` (MPI_BYTE) if it differs; committed.
+  [[nodiscard]] datatype::TypeRef type_in_file(const datatype::Type& type,
+                                               const datatype::Type& byte) const;
+
+ private:
+  const std::string name_;
+};
+
+// "native" and "internal": as in memory.
+class NativeRepresentation final : public Representation {
+ public:
+  using Representation::Representation;
+  [[nodiscard]] bool converts() const override { return false; }
+  [[nodiscard]] MPI_Count extent_of(const datatype::Type& basic) const override;
+  void to_file(const datatype::Type&, const void*, MPI_Count, void*) const override {}
+  void from_file(const datatype::Type&, const void*, MPI_Count, void*) const override {}
+};
+
+// "external32": portable, big-endian.
+class External32 final : public Representation {
+ public:
+  External32() : Representation("external32") {}
+  [[nodiscard]] bool converts() const override { return true; }
+  [[nodiscard]] MPI_Count extent_of(const datatype::Type& basic) const override;
+  void to_file(const datatype::Type& type, const void* buffer, MPI_Count count,
+               void* data) const override;
+  void from_file(const datatype::Type& type, const void* data, MPI_Count count,
+                 void* buffer) const override;
+};
+
+} // namespace macadam::io

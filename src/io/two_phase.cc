@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/two_phase.h"
+
+#include "base/error.h"
+#include "coll/algorithms.h"
+#include "coll/batch.h"
+#include "coll/buffers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace macadam::io {
+namespace {
+
+using coll::Batch;
+using coll::Comm;
+using coll::Scratch;
+using coll::Task;
+
+// Where aggregators' parts of the file meet, but for the ends: no page has two writers.
+constexpr MPI_Offset boundary_unit = 64 << 10;
+// Holes that are read along.
+constexpr std::uint32_t longest_hole = 4 << 10;
+// A window's offsets fit 32 bits.
+constexpr MPI_Count longest_window = 1 << 30;
+
+// From the first to the last byte that a rank moves; empty if it moves none.
+struct Span {
+  MPI_Offset begin = 0, end = 0;
+  [[nodiscard]] bool meets(const Span& other) const {
+    return begin < other.end && other.begin < end && begin < end && other.begin < other.end;
+  }
+};
+
+// A piece of a window, from its begin on.
+struct Extent {
+  std::uint32_t offset, bytes;
+};
+
+// What a rank tells an aggregator of a window. A list of extents follows if there are several, then
+// the data of a write.
+struct Question {
+  std::uint64_t bytes; // of all extents
+  std::uint32_t extents;
+  Extent first;
+};
+
+// What it is told back: after each window of a read, where the data follow, and after all of a
+// write.
+struct Answer {
+  std::uint64_t bytes; // that there were before the end of the file
+  std::int32_t error;  // class
+};
+
+// An aggregator's part of the file, in the eyes of a rank.
+struct Section {
+  Section(int rank_, Span of_file, const Access& access, MPI_Count first)
+      : rank(rank_), domain(of_file), position(first),
+        pieces(*access.view, first, access.position + access.bytes() - first) {}
+
+  int rank;
+  Span domain;
+  MPI_Count position; // in the stream: the next byte to be moved
+  Pieces pieces;
+};
+
+// This rank's pieces in a window of an aggregator, or those of another in one of this rank's.
+struct Part {
+  int rank = 0;
+  Question question{};
+  std::vector<Extent> extents;
+  Answer answer{};
+  MPI_Count position = 0;            // asking: in the stream
+  std::unique_ptr<std::byte[]> copy; // of the data, unless they are sent from where they are
+  std::byte* data = nullptr;
+};
+
+// All that one collective access knows on a rank.
+class TwoPhase {
+ public:
+  TwoPhase(Comm& comm, CollectiveAccess& what, std::span<const Span> spans)
+      : comm_(comm), what_(what), access_(what.access), spans_(spans),
+        memory_(*access_.memory.type, access_.memory.address, access_.memory.count) {
+    for (const Span& span : spans) {
+      if (span.begin == span.end) continue;
+      if (all_.begin == all_.end) all_ = span;
+      all_ = {std::min(all_.begin, span.begin), std::max(all_.end, span.end)};
+    }
+    window_ = std::clamp<MPI_Count>(what.buffering->window, boundary_unit, longest_window);
+    divide();
+  }
+
+  [[nodiscard]] MPI_Count windows() const { return windows_; }
+  void begin_window(MPI_Count number);
+  // The steps of a window, in their order; each is one exchange, in which all ranks take part.
+  void ask(Batch& batch);
+  void tell_extents(Batch& batch);
+  void write_window();
+  void read_window();
+  void answer(Batch& batch);
+  void return_data(Batch& batch);
+  void end_window();
+  // Behind all windows of a write.
+  void acknowledge(Batch& batch);
+  // What went wrong, here or at an aggregator.
+  void end();
+
+ private:
+  void divide();
+  [[nodiscard]] MPI_Offset boundary(std::size_t aggregator) const;
+  [[nodiscard]] Span window_of(const Span& domain) const;
+  void collect(Section& section, const Span& window);
+  [[nodiscard]] const Part* own_part() const;
+  [[nodiscard]] std::byte* straight(const Part& part) const;
+  [[nodiscard]] std::byte* send_buffer(Part& part);
+  [[nodiscard]] std::byte* receive_buffer(Part& part);
+  std::vector<Extent> wanted(std::uint32_t hole) const;
+  void note(int rank, const Answer& answer);
+
+  Comm& comm_;
+  CollectiveAccess& what_;
+  const Access& access_;
+  const std::span<const Span> spans_;
+  datatype::PackCursor memory_;
+  Span all_;
+  MPI_Count window_ = 0;
+  MPI_Count windows_ = 0;
+  MPI_Count number_ = 0;
+  std::deque<Section> sections_;
+  std::optional<Span> domain_; // of this rank, if it is an aggregator
+  Span now_{};                 // its window
+  std::unique_ptr<std::byte[]> buffer_;
+  std::vector<Part> asking_, serving_;
+  std::vector<Answer> answers_;
+  std::optional<base::Error> failure_; // of this rank as an aggregator
+  std::optional<base::Error> told_;    // of another
+};
+
+// ---------------------------------------------------------------- who does what
+
+MPI_Offset TwoPhase::boundary(std::size_t aggregator) const {
+  const std::size_t count = what_.buffering->aggregators.size();
+  if (aggregator == 0) return all_.begin;
+  if (aggregator == count) return all_.end;
+  const MPI_Offset length = (all_.end - all_.begin) / static_cast<MPI_Offset>(count);
+  const MPI_Offset exact = all_.begin + length * static_cast<MPI_Offset>(aggregator);
+  return std::clamp(exact / boundary_unit * boundary_unit, all_.begin, all_.end);
+}
+
+void TwoPhase::divide() {
+  const Span& own = spans_[static_cast<std::size_t>(comm_.rank())];
+  const std::vector<int>& aggregators = what_.buffering->aggregators;
+  for (std::size_t i = 0; i < aggregators.size(); ++i) {
+    const Span domain{boundary(i), boundary(i + 1)};
+    windows_ = std::max(windows_, (domain.end - domain.begin + window_ - 1) / window_);
+    if (aggregators[i] == comm_.rank() && domain.begin != domain.end) domain_ = domain;
+    if (!own.meets(domain)) continue;
+    const MPI_Count first = std::max(access_.view->data_before(domain.begin), access_.position);
+    sections_.emplace_back(aggregators[i], domain, access_, first);
+  }
+  if (domain_) {
+    buffer_ = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<std::size_t>(std::min(window_, domain_->end - domain_->begin)));
+  }
+}
+
+Span TwoPhase::window_of(const Span& domain) const {
+  const MPI_Offset begin = std::min(domain.begin + number_ * window_, domain.end);
+  return {begin, std::min(begin + window_, domain.end)};
+}
+
+// Of this rank's pieces those in the window.
+void TwoPhase::collect(Section& section, const Span& window) {
+  Part& part = asking_.emplace_back();
+  part.rank = section.rank;
+  part.position = section.position;
+  for (Piece piece = section.pieces.next(INT64_MAX, window.end); piece.bytes != 0;
+       piece = section.pieces.next(INT64_MAX, window.end)) {
+    part.extents.push_back({static_cast<std::uint32_t>(piece.offset - window.begin),
+                            static_cast<std::uint32_t>(piece.bytes)});
+    part.question.bytes += static_cast<std::uint64_t>(piece.bytes);
+  }
+  part.question.extents = static_cast<std::uint32_t>(part.extents.size());
+  if (!part.extents.empty()) part.question.first = part.extents.front();
+  section.position += static_cast<MPI_Count>(part.question.bytes);
+}
+
+void TwoPhase::begin_window(MPI_Count number) {
+  number_ = number;
+  asking_.clear();
+  serving_.clear();
+  const Span& own = spans_[static_cast<std::size_t>(comm_.rank())];
+  for (Section& section : sections_) {
+    const Span window = window_of(section.domain);
+    if (own.meets(window)) collect(section, window);
+  }
+  now_ = domain_ ? window_of(*domain_) : Span{};
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    if (rank == comm_.rank() || !spans_[static_cast<std::size_t>(rank)].meets(now_)) continue;
+    serving_.emplace_back().rank = rank;
+  }
+}
+
+// What this rank asks of itself; null: nothing.
+const Part* TwoPhase::own_part() const {
+  const auto own = std::ranges::find(asking_, comm_.rank(), &Part::rank);
+  return own != asking_.end() ? &*own : nullptr;
+}
+
+// ---------------------------------------------------------------- the steps
+
+void TwoPhase::ask(Batch& batch) {
+  for (const Part& part : asking_)
+    if (part.rank != comm_.rank())
+      batch.send(part.rank, comm_.bytes(&part.question, sizeof part.question));
+  for (Part& part : serving_)
+    batch.receive(part.rank, comm_.bytes(&part.question, sizeof part.question));
+}
+
+// Where a part's data are, or belong, if that is one block of the user's memory.
+std::byte* TwoPhase::straight(const Part& part) const {
+  if (!access_.memory.type->contiguous()) return nullptr;
+  return static_cast<std::byte*>(access_.memory.address) + (part.position - access_.position);
+}
+
+// Of the user's data, packed if they are not contiguous.
+std::byte* TwoPhase::send_buffer(Part& part) {
+  if (std::byte* const there = straight(part)) return there;
+  part.copy = std::make_unique_for_overwrite<std::byte[]>(part.question.bytes);
+  memory_.seek(part.position - access_.position);
+  memory_.pack(part.copy.get(), part.question.bytes);
+  return part.copy.get();
+}
+
+// One extent comes to its place in the window, several are put there later.
+std::byte* TwoPhase::receive_buffer(Part& part) {
+  if (part.question.extents == 1) return buffer_.get() + part.question.first.offset;
+  part.copy = std::make_unique_for_overwrite<std::byte[]>(part.question.bytes);
+  return part.copy.get();
+}
+
+void TwoPhase::tell_extents(Batch& batch) {
+  const auto bytes_of = [](const Part& part) { return part.extents.size() * sizeof(Extent); };
+  for (Part& part : asking_) {
+    if (part.rank == comm_.rank() || part.extents.empty()) continue;
+    if (part.extents.size() > 1)
+      batch.send(part.rank, comm_.bytes(part.extents.data(), bytes_of(part)));
+    if (what_.writes) batch.send(part.rank, comm_.bytes(send_buffer(part), part.question.bytes));
+  }
+  for (Part& part : serving_) {
+    part.extents.assign(part.question.extents, part.question.first);
+    if (part.extents.size() > 1)
+      batch.receive(part.rank, comm_.bytes(part.extents.data(), bytes_of(part)));
+    if (!what_.writes || part.extents.empty()) continue;
+    part.data = receive_buffer(part);
+    batch.receive(part.rank, comm_.bytes(part.data, part.question.bytes));
+  }
+}
+
+// The extents of all, in order; those that touch, or have no longer hole between them, are one.
+std::vector<Extent> TwoPhase::wanted(std::uint32_t hole) const {
+  std::vector<Extent> all;
+  const auto add = [&all](const Part& part) {
+    all.insert(all.end(), part.extents.begin(), part.extents.end());
+  };
+  std::ranges::for_each(serving_, add);
+  if (const Part* const own = own_part()) add(*own);
+  std::ranges::sort(all, {}, &Extent::offset);
+  std::vector<Extent> joined;
+  for (const Extent& extent : all) {
+    if (joined.empty() || extent.offset > joined.back().offset + joined.back().bytes + hole) {
+      joined.push_back(extent);
+      continue;
+    }
+    Extent& last = joined.back();
+    last.bytes = std::max(last.offset + last.bytes, extent.offset + extent.bytes) - last.offset;
+  }
+  return joined;
+}
+
+void TwoPhase::write_window() {
+  for (const Part& part : serving_) {
+    if (!part.copy) continue;
+    const std::byte* from = part.copy.get();
+    for (const Extent& extent : part.extents) {
+      std::memcpy(buffer_.get() + extent.offset, from, extent.bytes);
+      from += extent.bytes;
+    }
+  }
+  if (const Part* const own = own_part()) {
+    memory_.seek(own->position - access_.position);
+    for (const Extent& extent : own->extents)
+      memory_.pack(buffer_.get() + extent.offset, extent.bytes);
+  }
+  if (now_.begin == now_.end || failure_) return;
+  ++what_.counters->windows;
+  try {
+    for (const Extent& extent : wanted(0))
+      access_.file->write(buffer_.get() + extent.offset, extent.bytes, now_.begin + extent.offset);
+  } catch (const base::Error& error) {
+    failure_ = error; // told behind the last window
+  }
+}
+
+// Fills the window, as far as the file goes, and the copies of those that want several extents.
+void TwoPhase::read_window() {
+  if (now_.begin == now_.end) return;
+  ++what_.counters->windows;
+  std::uint32_t end = UINT32_MAX; // of the file, in the window
+  try {
+    for (const Extent& extent : wanted(longest_hole)) {
+      const std::size_t got = access_.file->read(buffer_.get() + extent.offset, extent.bytes,
+                                                 now_.begin + extent.offset);
+      if (got == extent.bytes) continue;
+      end = extent.offset + static_cast<std::uint32_t>(got);
+      break;
+    }
+  } catch (const base::Error& error) {
+    failure_ = error;
+    end = 0;
+  }
+  const auto there = [end](const Extent& extent) {
+    return std::min(std::max(end, extent.offset) - extent.offset, extent.bytes);
+  };
+  for (Part& part : serving_) {
+    part.answer = {0, failure_ ? failure_->error_class : MPI_SUCCESS};
+    for (const Extent& extent : part.extents)
+      part.answer.bytes += there(extent);
+    part.data = buffer_.get() + part.question.first.offset;
+    if (part.extents.size() <= 1) continue;
+    part.copy = std::make_unique_for_overwrite<std::byte[]>(part.question.bytes);
+    part.data = part.copy.get();
+    std::byte* to = part.data;
+    for (const Extent& extent : part.extents) {
+      std::memcpy(to, buffer_.get() + extent.offset, there(extent));
+      to += there(extent);
+    }
+  }
+  const Part* const own = own_part();
+  if (own == nullptr) return;
+  memory_.seek(own->position - access_.position);
+  for (const Extent& extent : own->extents)
+    what_.moved += memory_.unpack(buffer_.get() + extent.offset, there(extent));
+}
+
+void TwoPhase::answer(Batch& batch) {
+  for (const Part& part : serving_)
+    batch.send(part.rank, comm_.bytes(&part.answer, sizeof part.answer));
+  for (Part& part : asking_)
+    if (part.rank != comm_.rank())
+      batch.receive(part.rank, comm_.bytes(&part.answer, sizeof part.answer));
+}
+
+void TwoPhase::return_data(Batch& batch) {
+  for (const Part& part : serving_)
+    if (part.answer.bytes != 0) batch.send(part.rank, comm_.bytes(part.data, part.answer.bytes));
+  for (Part& part : asking_) {
+    if (part.rank == comm_.rank()) continue;
+    note(part.rank, part.answer);
+    if (part.answer.bytes == 0) continue;
+    part.data = straight(part);
+    if (part.data == nullptr) {
+      part.copy = std::make_unique_for_overwrite<std::byte[]>(part.answer.bytes);
+      part.data = part.copy.get();
+    }
+    batch.receive(part.rank, comm_.bytes(part.data, part.answer.bytes));
+  }
+}
+
+void TwoPhase::end_window() {
+  for (const Part& part : asking_) {
+    if (part.rank == comm_.rank()) continue;
+    what_.moved += part.answer.bytes;
+    if (!part.copy) continue;
+    memory_.seek(part.position - access_.position);
+    memory_.unpack(part.copy.get(), part.answer.bytes);
+  }
+}
+
+void TwoPhase::acknowledge(Batch& batch) {
+  asking_.clear();
+  serving_.clear();
+  for (const Section& section : sections_)
+    asking_.emplace_back().rank = section.rank;
+  for (int rank = 0; domain_ && rank < comm_.size(); ++rank) {
+    if (rank == comm_.rank() || !spans_[static_cast<std::size_t>(rank)].meets(*domain_)) continue;
+    serving_.emplace_back().rank = rank;
+    serving_.back().answer.error = failure_ ? failure_->error_class : MPI_SUCCESS;
+  }
+  answer(batch);
+}
+
+void TwoPhase::note(int rank, const Answer& told) {
+  if (told.error == MPI_SUCCESS || told_) return;
+  told_ = base::make_error(told.error, "rank {}, which {} the file for this one, could not", rank,
+                           what_.writes ? "writes" : "reads");
+}
+
+void TwoPhase::end() {
+  if (what_.writes) {
+    for (const Part& part : asking_)
+      note(part.rank, part.answer);
+    what_.moved = static_cast<std::size_t>(access_.bytes());
+  }
+  if (failure_) throw *failure_;
+  if (told_) throw *told_;
+}
+
+// ---------------------------------------------------------------- in turn
+
+Task write_together(Comm& comm, TwoPhase& access) {
+  Batch batch(comm);
+  for (MPI_Count i = 0; i < access.windows(); ++i) {
+    access.begin_window(i);
+    access.ask(batch);
+    co_await batch;
+    access.tell_extents(batch);
+    co_await batch;
+    access.write_window();
+  }
+  access.acknowledge(batch);
+  co_await batch;
+  access.end();
+}
+
+Task read_together(Comm& comm, TwoPhase& access) {
+  Batch batch(comm);
+  for (MPI_Count i = 0; i < access.windows(); ++i) {
+    access.begin_window(i);
+    access.ask(batch);
+    co_await batch;
+    access.tell_extents(batch);
+    co_await batch;
+    access.read_window();
+    access.answer(batch);
+    co_await batch;
+    access.return_data(batch);
+    co_await batch;
+    access.end_window();
+  }
+  access.end();
+}
+
+bool interleave(std::span<const Span> spans) {
+  std::vector<Span> sorted;
+  for (const Span& span : spans)
+    if (span.begin != span.end) sorted.push_back(span);
+  std::ranges::sort(sorted, {}, &Span::begin);
+  return std::ranges::adjacent_find(sorted, [](const Span& before, const Span& after) {
+           return after.begin < before.end;
+         }) != sorted.end();
+}
+
+Span span_of(const Access& access) {
+  if (access.bytes() == 0) return {};
+  return {access.view->offset_of(access.position),
+          access.view->offset_of(access.position + access.bytes() - 1) + 1};
+}
+
+void move_alone(CollectiveAccess& what) {
+  ++what.counters->alone;
+  what.moved = what.writes ? write(what.access) : read(what.access);
+}
+
+} // namespace
+
+Task access_together(coll::Collective& self) {
+  auto& what = *static_cast<CollectiveAccess*>(self.arguments.extra);
+  const Buffering::When when = what.buffering->when;
+  if (self.size() == 1 || what.access.atomic || when == Buffering::When::never) {
+    move_alone(what);
+    co_return;
+  }
+  const auto ranks = static_cast<std::size_t>(self.size());
+  Scratch memory(self, ranks * sizeof(Span));
+  const std::span spans(reinterpret_cast<Span*>(memory.bytes()), ranks);
+  spans[static_cast<std::size_t>(self.rank())] = span_of(what.access);
+  coll::Blocks blocks;
+  blocks.address = spans.data();
+  blocks.count = sizeof(Span);
+  blocks.type = &self.shared->byte;
+  Task exchange = coll::allgather_on(self, blocks);
+  co_await exchange;
+  if (when != Buffering::When::always && !interleave(spans)) {
+    move_alone(what);
+    co_return;
+  }
+  ++what.counters->together;
+  TwoPhase access(self, what, spans);
+  Task move = what.writes ? write_together(self, access) : read_together(self, access);
+  co_await move;
+}
+
+} // namespace macadam::io

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "datatype/cursor.h"
+#include "datatype/type.h"
+#include "io/representation.h"
+
+#include <mpi.h>
+
+#include <memory>
+
+namespace macadam::io {
+
+// A piece of the file, in bytes.
+struct Piece {
+  MPI_Offset offset;
+  MPI_Count bytes;
+  [[nodiscard]] MPI_Offset end() const { return offset + bytes; }
+};
+
+// What a process sees of a file (MPI 5.0, section 14.3): copies of the filetype, one behind the
+// other from the displacement on. The data in them, without holes, are a stream of bytes, in which
+// positions here are counted; the user counts in etypes. Positions and pieces ascend together.
+class View {
+ public:
+  // Keeps references to the types, which are committed. Throws MPI_ERR_ARG or MPI_ERR_TYPE if the
+  // filetype does not consist of etypes, has negative displacements or does not ascend.
+  // `byte` is MPI_BYTE.
+  View(MPI_Offset displacement, const datatype::Type& etype, const datatype::Type& filetype,
+       std::shared_ptr<const Representation> representation, const datatype::Type& byte);
+
+  [[nodiscard]] MPI_Offset displacement() const { return displacement_; }
+  [[nodiscard]] const datatype::Type& etype() const { return *etype_; }
+  [[nodiscard]] const datatype::Type& filetype() const { return *filetype_; }
+  [[nodiscard]] const Representation& representation() const { return *representation_; }
+  // Bytes of an etype in the stream.
+  [[nodiscard]] MPI_Count unit() const { return unit_; }
+  // The filetype has data: else there is nothing to read or write.
+  [[nodiscard]] bool has_data() const { return in_file_->size() != 0; }
+
+  // Where in the file byte `position` of the stream is.
+  [[nodiscard]] MPI_Offset offset_of(MPI_Count position) const;
+  // Bytes of the stream at offsets below `end`.
+  [[nodiscard]] MPI_Count data_before(MPI_Offset end) const;
+
+  // The filetype, as it lies in the file.
+  [[nodiscard]] const datatype::Type& in_file() const { return *in_file_; }
+
+ private:
+  [[nodiscard]] MPI_Count data_before_in_tile(MPI_Offset end) const;
+
+  MPI_Offset displacement_;
+  datatype::TypeRef etype_;
+  datatype::TypeRef filetype_;
+  std::shared_ptr<const Representation> representation_;
+  datatype::TypeRef in_file_;
+  MPI_Count unit_;
+};
+
+// The pieces of the file that hold `bytes` bytes of the stream from `position` on. Neighbours that
+// touch are one piece.
+class Pieces {
+ public:
+  Pieces(const View& view, MPI_Count position, MPI_Count bytes);
+
+  // The next one, or what is below `end` of it, no more than `most` bytes; of no bytes at the end
+  // of all, and if the next lies at or beyond `end`.
+  Piece next(MPI_Count most = INT64_MAX, MPI_Offset end = INT64_MAX);
+  // The same, without its limits; it stays the next one.
+  [[nodiscard]] const Piece& peek() const { return next_; }
+  // Continues at this position of the stream.
+  void seek(MPI_Count position);
+  // Bytes of the stream that have not been asked for.
+  [[nodiscard]] MPI_Count left() const { return unread_ + ahead_.bytes + next_.bytes; }
+
+ private:
+  void fetch();
+
+  datatype::PackCursor cursor_;
+  const MPI_Count end_;  // position
+  MPI_Count unread_ = 0; // bytes that the cursor has not come to
+  Piece next_{0, 0};
+  Piece ahead_{0, 0}; // does not touch it
+};
+
+} // namespace macadam::io

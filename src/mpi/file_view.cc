@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Views of files, positions in them, and data representations.
+#include "datatype/constructors.h"
+#include "mpi/callback.h"
+#include "mpi/calls.h"
+#include "mpi/collectives.h"
+#include "mpi/file.h"
+#include "mpi/process.h"
+#include "mpi/types.h"
+
+#include <cstring>
+#include <utility>
+
+namespace macadam::mpi {
+
+using datatype::Type;
+
+namespace {
+
+// Its conversions and extents are functions of the program.
+class UserRepresentation final : public io::Representation {
+ public:
+  UserRepresentation(Library& self, const char* name, ConversionFunction reads,
+                     ConversionFunction writes, MPI_Datarep_extent_function* extent, void* state)
+      : Representation(name), self_(self), reads_(reads), writes_(writes), extent_(extent),
+        state_(state) {}
+
+  [[nodiscard]] bool converts() const override { return true; }
+  [[nodiscard]] MPI_Count extent_of(const Type& basic) const override {
+    MPI_Aint extent = 0;
+    check("the extent function", [&] { return extent_(basic.handle(), &extent, state_); });
+    return extent;
+  }
+  void to_file(const Type& type, const void* buffer, MPI_Count count, void* data) const override {
+    convert(writes_, "the write conversion function", type, const_cast<void*>(buffer), count, data,
+            true);
+  }
+  void from_file(const Type& type, const void* data, MPI_Count count, void* buffer) const override {
+    convert(reads_, "the read conversion function", type, buffer, count, const_cast<void*>(data),
+            false);
+  }
+
+ private:
+  template <class Call>
+  void check(const char* callback, Call&& call) const {
+    const int code = run_callback_unlocked(self_, callback, call);
+    if (code == MPI_SUCCESS) return;
+    base::fail(MPI_ERR_CONVERSION, "{} of the data representation {} returned error {}", callback,
+               name(), code);
+  }
+  // Whole elements from position 0 on, so a function has the data in one piece.
+  void convert(const ConversionFunction& function, const char* callback, const Type& type,
+               void* buffer, MPI_Count count, void* data, bool writes) const {
+    if (const auto* large = std::get_if<MPI_Datarep_conversion_function_c*>(&function)) {
+      if (*large == MPI_CONVERSION_FN_NULL_C) return copy(type, buffer, count, data, writes);
+      return check(callback,
+                   [&] { return (*large)(buffer, type.handle(), count, data, 0, state_); });
+    }
+    auto* const small = std::get<MPI_Datarep_conversion_function*>(function);
+    if (small == MPI_CONVERSION_FN_NULL) return copy(type, buffer, count, data, writes);
+    if (count > INT32_MAX)
+      base::fail(MPI_ERR_COUNT,
+                 "{} elements are more than {} of the data representation {} takes; "
+                 "register it with MPI_Register_datarep_c",
+                 count, callback, name());
+    check(callback,
+          [&] { return small(buffer, type.handle(), static_cast<int>(count), data, 0, state_); });
+  }
+  // Without a function: data are as in memory.
+  static void copy(const Type& type, void* buffer, MPI_Count count, void* data, bool writes) {
+    datatype::PackCursor cursor(type, buffer, count);
+    const auto bytes = static_cast<std::size_t>(cursor.total());
+    writes ? cursor.pack(data, bytes) : cursor.unpack(data, bytes);
+  }
+
+  Library& self_;
+  const ConversionFunction reads_, writes_;
+  MPI_Datarep_extent_function* const extent_;
+  void* const state_;
+};
+
+std::shared_ptr<const io::Representation> representation_of(Process& self, const char* name) {
+  const auto& known = self.instance->files.representations;
+  const auto found = known.find(std::string_view(name));
+  if (found != known.end()) return found->second;
+  base::fail(MPI_ERR_UNSUPPORTED_DATAREP,
+             "the data representation {} is not known; there are native, internal, external32, and "
+             "what MPI_Register_datarep adds",
+             name);
+}
+
+void check_position(MPI_Offset position) {
+  if (position < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", position);
+}
+
+} // namespace
+
+void register_datarep(Process& self, const char* datarep, ConversionFunction reads,
+                      ConversionFunction writes, MPI_Datarep_extent_function* extent,
+                      void* extra_state) {
+  const std::size_t length = std::strlen(datarep);
+  if (length == 0 || length >= MPI_MAX_DATAREP_STRING)
+    base::fail(MPI_ERR_ARG, "datarep has {} characters, needed: 1 to {}", length,
+               MPI_MAX_DATAREP_STRING - 1);
+  if (extent == nullptr) base::fail(MPI_ERR_ARG, "dtype_file_extent_fn is null");
+  auto& known = self.instance->files.representations;
+  if (known.contains(std::string_view(datarep)))
+    base::fail(MPI_ERR_DUP_DATAREP, "the data representation {} is there already", datarep);
+  known.emplace(datarep, std::make_shared<UserRepresentation>(self, datarep, reads, writes, extent,
+                                                              extra_state));
+}
+
+// ---------------------------------------------------------------- views
+
+void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype,
+                   const Type& filetype, const char* datarep, Info* info) {
+  check_no_split(file);
+  const bool sequential = (file.amode & MPI_MODE_SEQUENTIAL) != 0;
+  if (disp == MPI_DISPLACEMENT_CURRENT && !sequential)
+    base::fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened with "
+                            "MPI_MODE_SEQUENTIAL");
+  if (disp < 0 && disp != MPI_DISPLACEMENT_CURRENT)
+    base::fail(MPI_ERR_ARG, "disp is {}, needed: 0 or more", disp);
+  MPI_Offset begin = disp;
+  if (disp == MPI_DISPLACEMENT_CURRENT) {
+    MPI_Offset shared = 0;
+    file_get_position_shared(self, file, &shared);
+    begin = file.view->offset_of(shared * file.view->unit());
+  }
+  auto view = std::make_shared<io::View>(begin, etype, filetype, representation_of(self, datarep),
+                                         self.types[MPI_BYTE]);
+  set_shared_pointer(self, file, 0); // when all have come
+  file.view = std::move(view);
+  file.position = 0;
+  if (info != nullptr) file_set_info(self, file, info);
+}
+
+namespace {
+
+// What MPI_File_get_view gives out: predefined types as they are, others as copies to be freed.
+MPI_Datatype given_out(const Type& type) {
+  if (permanent(type)) return type.handle();
+  datatype::TypeRef copy = datatype::dup(type);
+  copy->commit();
+  return copy.release()->handle();
+}
+
+} // namespace
+
+void file_get_view(Process&, File& file, MPI_Offset* disp, MPI_Datatype* etype,
+                   MPI_Datatype* filetype, char* datarep) {
+  *disp = file.view->displacement();
+  *etype = given_out(file.view->etype());
+  *filetype = given_out(file.view->filetype());
+  datarep[file.view->representation().name().copy(datarep, MPI_MAX_DATAREP_STRING - 1)] = '\0';
+}
+
+void file_get_type_extent(Process& self, File& file, const Type& type, MPI_Count* extent) {
+  *extent = file.view->representation().type_in_file(type, self.types[MPI_BYTE])->extent();
+}
+
+// ---------------------------------------------------------------- positions
+
+MPI_Offset end_of(const File& file) {
+  const io::View& view = *file.view;
+  const MPI_Count data = view.data_before(file.disk->size());
+  return data / view.unit() + (data % view.unit() != 0 ? 1 : 0);
+}
+
+MPI_Offset sought(const File& file, MPI_Offset offset, int whence, MPI_Offset current) {
+  MPI_Offset from = 0;
+  if (whence == MPI_SEEK_CUR)
+    from = current;
+  else if (whence == MPI_SEEK_END)
+    from = end_of(file);
+  else if (whence != MPI_SEEK_SET)
+    base::fail(MPI_ERR_ARG, "whence is {}, needed: MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END",
+               whence);
+  MPI_Offset position = 0;
+  if (__builtin_add_overflow(from, offset, &position) || position < 0)
+    base::fail(MPI_ERR_ARG, "offset {} from position {} is before the begin of the view", offset,
+               from);
+  return position;
+}
+
+void file_seek(Process&, File& file, MPI_Offset offset, int whence) {
+  check_random(file);
+  file.position = sought(file, offset, whence, file.position);
+}
+
+void file_get_position(Process&, File& file, MPI_Offset* offset) {
+  check_random(file);
+  *offset = file.position;
+}
+
+void file_get_byte_offset(Process&, File& file, MPI_Offset offset, MPI_Offset* disp) {
+  check_random(file);
+  check_position(offset);
+  *disp = file.view->offset_of(offset * file.view->unit());
+}
+
+} // namespace macadam::mpi

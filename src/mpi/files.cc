@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Files opened, closed and asked about.
+#include "mpi/file.h"
+
+#include "coll/operations.h"
+#include "mpi/calls.h"
+#include "mpi/collectives.h"
+#include "mpi/comm_create.h"
+#include "mpi/process.h"
+#include "mpi/window.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <fcntl.h>
+#include <string_view>
+
+namespace macadam::mpi {
+
+File::File(Communicator& own, std::string name, int mode)
+    : base::Object(base::ObjectKind::file), comm(&own), path(std::move(name)), amode(mode) {}
+
+Files::Files() {
+  for (const char* name : {"native", "internal"})
+    representations.emplace(name, std::make_shared<io::NativeRepresentation>(name));
+  representations.emplace("external32", std::make_shared<io::External32>());
+}
+
+namespace {
+
+constexpr int ways = MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
+constexpr int known_modes = ways | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE |
+                            MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL | MPI_MODE_APPEND;
+
+void check_amode(int amode) {
+  if ((amode & ~known_modes) != 0)
+    base::fail(MPI_ERR_AMODE, "amode has {:#x}, which is no MPI_MODE_* of files",
+               amode & ~known_modes);
+  if (std::popcount(static_cast<unsigned>(amode & ways)) != 1)
+    base::fail(MPI_ERR_AMODE,
+               "amode is {:#x}, needed: one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and "
+               "MPI_MODE_RDWR",
+               amode);
+  const bool reads_only = (amode & MPI_MODE_RDONLY) != 0;
+  if (reads_only && (amode & (MPI_MODE_CREATE | MPI_MODE_EXCL)) != 0)
+    base::fail(MPI_ERR_AMODE, "amode has MPI_MODE_RDONLY with MPI_MODE_CREATE or MPI_MODE_EXCL; a "
+                              "file that is made must be written");
+  if ((amode & MPI_MODE_RDWR) != 0 && (amode & MPI_MODE_SEQUENTIAL) != 0)
+    base::fail(MPI_ERR_AMODE, "amode has MPI_MODE_RDWR with MPI_MODE_SEQUENTIAL; a sequential file "
+                              "is either read or written");
+}
+
+// ---------------------------------------------------------------- hints
+
+struct Hint {
+  std::string_view key;
+  const char* value; // if the user does not set it
+};
+// Those of section 14.2.8 that mean something here.
+constexpr std::array known_hints = {
+    Hint{"collective_buffering", "automatic"},
+    Hint{"cb_buffer_size", "4194304"},
+    Hint{"cb_nodes", "0"}, // by itself
+    Hint{"file_perm", "0666"},
+};
+// On one machine so many ranks write at a time; more only take each other's turn.
+constexpr int most_aggregators_of_machine = 4;
+
+// Throws nothing: a value that is none is as if it were not set.
+std::optional<std::int64_t> number(std::string_view text, int base = 10) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return {};
+  return value;
+}
+
+bool can_be(std::string_view key, std::string_view value) {
+  if (key == "collective_buffering")
+    return value == "true" || value == "false" || value == "automatic";
+  if (key == "file_perm") return number(value, 8).has_value();
+  return number(value).has_value();
+}
+
+void set_hints(File& file, const Info* info) {
+  if (info == nullptr) return;
+  for (auto& [key, value] : file.hints) {
+    const std::string* const wanted = info->find(key.c_str());
+    if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
+  }
+}
+
+const std::string& hint(const File& file, std::string_view key) {
+  return std::ranges::find(file.hints, key, [](const auto& h) { return h.first; })->second;
+}
+
+// The ranks that read and write for all: spread over the machines, and over those of each.
+std::vector<int> aggregators_of(Process& self, const Communicator& comm, int wanted) {
+  std::map<int, std::vector<int>> machines;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const auto& node_of = self.instance->coll->node_of;
+    machines[node_of ? node_of((*comm.p2p.local)[rank]) : 0].push_back(rank);
+  }
+  const int most = machines.size() == 1 ? most_aggregators_of_machine : 1;
+  int count = std::min(comm.size(), most * static_cast<int>(machines.size()));
+  if (wanted > 0) count = std::min(wanted, comm.size());
+  std::vector<int> in_turn; // first of each machine, second of each, ...
+  for (std::size_t i = 0; in_turn.size() < static_cast<std::size_t>(comm.size()); ++i) {
+    for (const auto& [machine, ranks] : machines)
+      if (i < ranks.size()) in_turn.push_back(ranks[i]);
+  }
+  in_turn.resize(static_cast<std::size_t>(count));
+  return in_turn;
+}
+
+// The hints of rank 0 count, so that all ranks act alike. Collective.
+void agree_on_buffering(Process& self, File& file) {
+  const std::string& when = hint(file, "collective_buffering");
+  struct {
+    std::int64_t when, window, aggregators;
+  } own{when == "true"    ? 1
+        : when == "false" ? 2
+                          : 0,
+        *number(hint(file, "cb_buffer_size")), *number(hint(file, "cb_nodes"))};
+  bcast_bytes(self, *file.comm, &own, sizeof own, 0);
+  using When = io::Buffering::When;
+  file.buffering.when =
+      std::array{When::interleaved, When::always, When::never}[static_cast<std::size_t>(own.when)];
+  file.buffering.window = own.window;
+  file.buffering.aggregators = aggregators_of(
+      self, *file.comm, static_cast<int>(std::min<std::int64_t>(own.aggregators, INT32_MAX)));
+}
+
+// ---------------------------------------------------------------- opening
+
+std::shared_ptr<const io::View> first_view(Process& self) {
+  const datatype::Type& byte = self.types[MPI_BYTE];
+  return std::make_shared<io::View>(
+      0, byte, byte, self.instance->files.representations.find("native")->second, byte);
+}
+
+// By one rank, in a way that takes no one's part: the error that it met, if any.
+template <class Act>
+std::optional<base::Error> attempt(Act&& act) {
+  try {
+    act();
+    return {};
+  } catch (const base::Error& error) {
+    return error;
+  }
+}
+
+// All ranks learn whether all have succeeded: throws this rank's error, or that of another.
+void agree(Process& self, File& file, const std::optional<base::Error>& own) {
+  const std::int32_t code = own ? own->error_class : MPI_SUCCESS;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(file.comm->size()));
+  allgather_bytes(self, *file.comm, &code, sizeof code, all.data());
+  if (own) throw *own;
+  const auto failed = std::ranges::find_if(all, [](int each) { return each != MPI_SUCCESS; });
+  if (failed == all.end()) return;
+  base::fail(*failed, "{} could not be opened by rank {} of the communicator", file.path,
+             failed - all.begin());
+}
+
+void check_same_amode(Process& self, const File& file) {
+  int first = file.amode;
+  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
+  if (first != file.amode)
+    base::fail(MPI_ERR_NOT_SAME,
+               "amode is {:#x} here and {:#x} on rank 0; all ranks must give the "
+               "same",
+               file.amode, first);
+}
+
+int open_flags(int amode) {
+  int flags = (amode & MPI_MODE_RDONLY) != 0   ? O_RDONLY
+              : (amode & MPI_MODE_WRONLY) != 0 ? O_WRONLY
+                                               : O_RDWR;
+  if ((amode & MPI_MODE_CREATE) != 0) flags |= O_CREAT;
+  if ((amode & MPI_MODE_EXCL) != 0) flags |= O_EXCL;
+  return flags;
+}
+
+// Rank 0 makes the file, so that one alone does; then the others open what is there.
+void open_on_disk(Process& self, File& file) {
+  const auto mode = static_cast<unsigned>(*number(hint(file, "file_perm"), 8));
+  const int flags = open_flags(file.amode);
+  std::int32_t first = MPI_SUCCESS;
+  std::optional<base::Error> own;
+  if (file.comm->rank() == 0) {
+    own = attempt([&] { file.disk.emplace(file.path, flags, mode); });
+    first = own ? own->error_class : MPI_SUCCESS;
+  }
+  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
+  if (file.comm->rank() != 0 && first == MPI_SUCCESS)
+    own = attempt([&] { file.disk.emplace(file.path, flags & ~(O_CREAT | O_EXCL), mode); });
+  if (own && file.comm->rank() == 0) throw *own;
+  if (first != MPI_SUCCESS)
+    base::fail(first, "{} could not be opened by rank 0 of the communicator", file.path);
+  agree(self, file, own);
+}
+
+void discard(Process& self, File& file) {
+  free_shared_pointer(self, file);
+  file.disk.reset();
+  file.view.reset();
+  drop(self, file.errhandler);
+  release(self, *file.comm);
+  base::List<File>::erase(file);
+  give_back(self.instance->files.all, file);
+}
+
+void open(Process& self, File& file, const Info* info) {
+  for (const Hint& known : known_hints)
+    file.hints.emplace_back(known.key, known.value);
+  set_hints(file, info);
+  agree(self, file, attempt([&] { check_amode(file.amode); }));
+  agree(self, file, attempt([&] { check_same_amode(self, file); }));
+  open_on_disk(self, file);
+  agree_on_buffering(self, file);
+  file.view = first_view(self);
+  make_shared_pointer(self, file);
+  if ((file.amode & MPI_MODE_APPEND) == 0) return;
+  file.position = end_of(file);
+  set_shared_pointer(self, file, file.position);
+}
+
+void barrier(Process& self, File& file) {
+  run(self, *file.comm, {"barrier", &coll::barrier, {}, nullptr});
+}
+
+} // namespace
+
+void file_open(Process& self, Communicator& comm, const char* filename, int amode, Info* info,
+               MPI_File* fh) {
+  *fh = MPI_FILE_NULL;
+  if (comm.inter())
+    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a file needs an intracommunicator",
+               describe(comm));
+  Files& files = self.instance->files;
+  File& file = *files.all.make(duplicate_ranks(self, comm, "of a file"), filename, amode);
+  files.live.push_back(file);
+  file.errhandler = &share(self, *self.errors_of_files);
+  try {
+    open(self, file, info);
+  } catch (...) {
+    discard(self, file);
+    throw;
+  }
+  *fh = file.handle();
+}
+
+void file_close(Process& self, MPI_File* fh) {
+  File& file = *self.find<File>(*fh, base::ObjectKind::file);
+  check_no_split(file);
+  self.instance->wait_until([&] { return file.under_way == 0; });
+  if ((file.amode & MPI_MODE_RDONLY) == 0) {
+    const LetGo let_go(self);
+    file.disk->sync();
+  }
+  barrier(self, file); // nobody needs it any more
+  std::optional<base::Error> failure;
+  if ((file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0 && file.comm->rank() == 0)
+    failure = attempt([&] { io::remove_file(file.path); });
+  self.handles.forget(file.handle());
+  discard(self, file);
+  *fh = MPI_FILE_NULL;
+  if (failure) throw *failure;
+}
+
+void file_delete(Process&, const char* filename, Info*) {
+  io::remove_file(filename);
+}
+
+// ---------------------------------------------------------------- what it is
+
+void file_get_amode(Process&, File& file, int* amode) {
+  *amode = file.amode;
+}
+
+void file_get_group(Process&, File& file, MPI_Group* group) {
+  *group = share(*file.comm->local).handle();
+}
+
+void file_set_info(Process& self, File& file, Info* info) {
+  set_hints(file, info);
+  agree_on_buffering(self, file);
+}
+
+void file_get_info(Process& self, File& file, MPI_Info* info_used) {
+  std::vector<std::pair<std::string, std::string>> hints = file.hints;
+  hints.emplace_back("filename", file.path);
+  for (auto& [key, value] : hints)
+    if (key == "cb_nodes") value = std::to_string(file.buffering.aggregators.size());
+  *info_used = make_info_used(self, std::move(hints));
+}
+
+void file_get_size(Process&, File& file, MPI_Offset* size) {
+  *size = file.disk->size();
+}
+
+namespace {
+
+void check_size(const File& file, MPI_Offset size) {
+  if (size < 0) base::fail(MPI_ERR_ARG, "size is {}, needed: 0 or more", size);
+  if ((file.amode & MPI_MODE_SEQUENTIAL) != 0)
+    base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
+               "{} is open with MPI_MODE_SEQUENTIAL, in which nobody sets its size", file.path);
+  if ((file.amode & MPI_MODE_RDONLY) != 0)
+    base::fail(MPI_ERR_READ_ONLY, "{} is open with MPI_MODE_RDONLY", file.path);
+}
+
+// One rank does something to the file, and all learn how it went.
+template <class Act>
+void by_first(Process& self, File& file, const char* what, Act&& act) {
+  barrier(self, file); // what others have begun before is done
+  std::optional<base::Error> own;
+  if (file.comm->rank() == 0) own = attempt(act);
+  std::int32_t code = own ? own->error_class : MPI_SUCCESS;
+  bcast_bytes(self, *file.comm, &code, sizeof code, 0);
+  if (own) throw *own;
+  if (code != MPI_SUCCESS) base::fail(code, "rank 0 of the file could not {} {}", what, file.path);
+}
+
+} // namespace
+
+void file_set_size(Process& self, File& file, MPI_Offset size) {
+  check_size(file, size);
+  check_no_split(file);
+  by_first(self, file, "set the size of", [&] { file.disk->resize(size); });
+}
+
+void file_preallocate(Process& self, File& file, MPI_Offset size) {
+  check_size(file, size);
+  check_no_split(file);
+  by_first(self, file, "make room for", [&] { file.disk->preallocate(size); });
+}
+
+void file_sync(Process& self, File& file) {
+  check_no_split(file);
+  self.instance->wait_until([&] { return file.under_way == 0; });
+  const LetGo let_go(self);
+  file.disk->sync();
+}
+
+void file_set_atomicity(Process& self, File& file, int flag) {
+  check_no_split(file);
+  int first = flag != 0 ? 1 : 0;
+  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
+  if (first != (flag != 0 ? 1 : 0))
+    base::fail(MPI_ERR_NOT_SAME,
+               "flag is {} here and {} on rank 0 of the file; all must give the "
+               "same",
+               flag, first);
+  barrier(self, file);
+  file.atomic = flag != 0;
+}
+
+void file_get_atomicity(Process&, File& file, int* flag) {
+  *flag = file.atomic ? 1 : 0;
+}
+
+} // namespace macadam::mpi
