@@ -4,6 +4,7 @@
 #include "datatype/cursor.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace macadam::io {
@@ -21,21 +22,15 @@ constexpr MPI_Count longest_hole = 4 << 10;
 // The lock of an atomic access, on all that lies between its first and its last byte.
 class RangeLock {
  public:
-  RangeLock(const Access& access, DiskFile::Sharing how) : file_(*access.file) {
-    if (!access.atomic || access.bytes() == 0) return;
-    begin_ = access.view->offset_of(access.position);
-    end_ = access.view->offset_of(access.position + access.bytes() - 1) + 1;
-    file_.lock(how, begin_, end_);
-  }
-  RangeLock(const RangeLock&) = delete;
-  RangeLock& operator=(const RangeLock&) = delete;
-  ~RangeLock() {
-    if (end_ != 0) file_.unlock(begin_, end_);
+  RangeLock(const Access& access, DiskFile::Sharing how) {
+    if (!access.atomic) return;
+    const MPI_Offset begin = access.view->offset_of(access.position);
+    const MPI_Offset last = access.view->offset_of(access.position + access.bytes() - 1);
+    lock_.emplace(*access.file, how, begin, last + 1);
   }
 
  private:
-  const DiskFile& file_;
-  MPI_Offset begin_ = 0, end_ = 0;
+  std::optional<DiskFile::Locked> lock_;
 };
 
 // The memory of an access, as a stream.
@@ -76,17 +71,24 @@ class Memory {
   std::unique_ptr<std::byte[]> staging_;
 };
 
+// Pieces that are read at once.
+struct Group {
+  std::vector<Piece> pieces;
+  MPI_Offset end = 0; // of all: they may overlap
+  [[nodiscard]] MPI_Offset begin() const { return pieces.front().offset; }
+};
+
 // Those of the next pieces that follow each other closely, the first of no more than `most` bytes.
-void collect(Pieces& pieces, MPI_Count most, std::vector<Piece>& group) {
-  group.assign(1, pieces.next(most));
-  const MPI_Offset first = group.front().offset;
+void collect(Pieces& pieces, MPI_Count most, Group& group) {
+  group.pieces.assign(1, pieces.next(most));
+  group.end = group.pieces.front().end();
   for (;;) {
     const Piece& following = pieces.peek();
-    const bool joins = following.bytes != 0 &&
-                       following.offset - group.back().end() <= longest_hole &&
-                       following.end() - first <= staging_bytes;
+    const bool joins = following.bytes != 0 && following.offset - group.end <= longest_hole &&
+                       following.end() - group.begin() <= staging_bytes;
     if (!joins) return;
-    group.push_back(pieces.next());
+    group.end = std::max(group.end, following.end());
+    group.pieces.push_back(pieces.next());
   }
 }
 
@@ -97,11 +99,11 @@ bool read_straight(const DiskFile& file, const Piece& piece, Memory& memory) {
   memory.skip(got);
   return got == piece.bytes;
 }
-bool read_together(const DiskFile& file, const std::vector<Piece>& group, Memory& memory) {
-  const MPI_Offset first = group.front().offset;
-  const auto span = static_cast<std::size_t>(group.back().end() - first);
+bool read_together(const DiskFile& file, const Group& group, Memory& memory) {
+  const MPI_Offset first = group.begin();
+  const auto span = static_cast<std::size_t>(group.end - first);
   const auto end = first + static_cast<MPI_Offset>(file.read(memory.staging(), span, first));
-  for (const Piece& piece : group) {
+  for (const Piece& piece : group.pieces) {
     const MPI_Count there = std::clamp<MPI_Count>(end - piece.offset, 0, piece.bytes);
     memory.put(memory.staging() + (piece.offset - first), there);
     if (there != piece.bytes) return false;
@@ -116,12 +118,12 @@ std::size_t read(const Access& access) {
   const RangeLock lock(access, DiskFile::Sharing::shared);
   Pieces pieces(*access.view, access.position, access.bytes());
   Memory memory(access.memory);
-  std::vector<Piece> group;
+  Group group;
   bool more = true;
   while (more && pieces.left() != 0) {
     collect(pieces, memory.most(), group);
-    more = memory.is_straight() && group.size() == 1
-               ? read_straight(*access.file, group.front(), memory)
+    more = memory.is_straight() && group.pieces.size() == 1
+               ? read_straight(*access.file, group.pieces.front(), memory)
                : read_together(*access.file, group, memory);
   }
   return memory.moved();
@@ -143,8 +145,9 @@ std::size_t write(const Access& access) {
 Converted::Converted(const View& view, const Data& user, const datatype::Type& byte)
     : representation_(view.representation()), user_(user), stream_(user) {
   if (!representation_.converts() || user.count == 0) return;
-  element_ = representation_.type_in_file(*user.type, byte)->size();
-  stream_ = {nullptr, element_ * user.count, &byte};
+  const datatype::TypeRef in_file = representation_.type_in_file(*user.type, byte);
+  element_ = in_file->size();
+  stream_ = {nullptr, datatype::packed_size(*in_file, user.count), &byte};
   copy_ = std::make_unique_for_overwrite<std::byte[]>(stream_.bytes());
   stream_.address = copy_.get();
 }

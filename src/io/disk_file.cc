@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace macadam::io {
 namespace {
@@ -80,7 +81,11 @@ DiskFile::DiskFile(const std::string& path, int flags, unsigned mode)
 }
 
 DiskFile::~DiskFile() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void DiskFile::close() {
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) refuse(path_, "closed");
 }
 
 std::size_t DiskFile::read(void* to, std::size_t bytes, std::int64_t offset) const {
@@ -104,7 +109,8 @@ void DiskFile::write(const void* from, std::size_t bytes, std::int64_t offset) c
     const ssize_t put =
         ::pwrite(descriptor_, static_cast<const std::byte*>(from) + done,
                  std::min(bytes - done, most_at_once), offset + static_cast<std::int64_t>(done));
-    if (put >= 0)
+    if (put == 0) errno = EIO; // it would never end
+    if (put > 0)
       done += static_cast<std::size_t>(put);
     else if (errno != EINTR)
       refuse(path_, fmt::format("written at offset {}", offset));
@@ -134,23 +140,29 @@ void DiskFile::sync() const {
   if (::fsync(descriptor_) != 0 && errno != EINVAL) refuse(path_, "written back");
 }
 
-void DiskFile::lock(Sharing how, std::int64_t begin, std::int64_t end) const {
+namespace {
+
+struct flock range_of(int type, std::int64_t begin, std::int64_t end) {
   struct flock range {};
-  range.l_type = how == Sharing::exclusive ? F_WRLCK : F_RDLCK;
+  range.l_type = static_cast<short>(type);
   range.l_whence = SEEK_SET;
   range.l_start = begin;
   range.l_len = end - begin;
-  while (::fcntl(descriptor_, F_OFD_SETLKW, &range) != 0)
-    if (errno != EINTR) refuse(path_, "locked, which atomic mode needs");
+  return range;
 }
 
-void DiskFile::unlock(std::int64_t begin, std::int64_t end) const noexcept {
-  struct flock range {};
-  range.l_type = F_UNLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = begin;
-  range.l_len = end - begin;
-  ::fcntl(descriptor_, F_OFD_SETLK, &range);
+} // namespace
+
+DiskFile::Locked::Locked(const DiskFile& file, Sharing how, std::int64_t begin, std::int64_t end)
+    : file_(file), here_(file.atomic_), begin_(begin), end_(end) {
+  struct flock range = range_of(how == Sharing::exclusive ? F_WRLCK : F_RDLCK, begin, end);
+  while (::fcntl(file.descriptor_, F_OFD_SETLKW, &range) != 0)
+    if (errno != EINTR) refuse(file.path_, "locked, which atomic mode needs");
+}
+
+DiskFile::Locked::~Locked() {
+  struct flock range = range_of(F_UNLCK, begin_, end_);
+  ::fcntl(file_.descriptor_, F_OFD_SETLK, &range);
 }
 
 void remove_file(const std::string& path) {

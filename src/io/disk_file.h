@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace macadam::io {
@@ -31,15 +32,29 @@ class DiskFile {
   // What was written here has left for the device.
   void sync() const;
 
-  // Of atomic mode: waits until no other opening of the file, in whatever process, has a lock that
-  // forbids this one. The file system must have such locks.
+  // Nothing more is done with it. The system may find only now that data cannot be kept.
+  void close();
+
+  // Of atomic mode: from its begin to its end no other access through a lock of this kind, in
+  // whatever process or thread, meets this one. The file system must have such locks.
   enum class Sharing : bool { shared, exclusive };
-  void lock(Sharing how, std::int64_t begin, std::int64_t end) const;
-  void unlock(std::int64_t begin, std::int64_t end) const noexcept;
+  class Locked {
+   public:
+    Locked(const DiskFile& file, Sharing how, std::int64_t begin, std::int64_t end);
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+    ~Locked();
+
+   private:
+    const DiskFile& file_;
+    const std::unique_lock<std::mutex> here_; // the system's locks know openings, not threads
+    const std::int64_t begin_, end_;
+  };
 
  private:
   std::string path_;
   int descriptor_;
+  mutable std::mutex atomic_;
 };
 
 void remove_file(const std::string& path);

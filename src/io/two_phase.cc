@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/two_phase.h"
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "coll/algorithms.h"
 #include "coll/batch.h"
 #include "coll/buffers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -28,9 +28,17 @@ constexpr std::uint32_t longest_hole = 4 << 10;
 // A window's offsets fit 32 bits.
 constexpr MPI_Count longest_window = 1 << 30;
 
+// Longer pieces each rank moves itself: they are copied once then, and need no help.
+constexpr MPI_Count longest_piece = 16 << 10;
+// Of the bytes between the first and the last, so many are one that is moved, or there would be
+// more windows than data.
+constexpr MPI_Count thinnest = 64;
+
 // From the first to the last byte that a rank moves; empty if it moves none.
 struct Span {
   MPI_Offset begin = 0, end = 0;
+  MPI_Count bytes = 0;
+  MPI_Count piece = INT64_MAX; // between holes, on average; 0: pieces overlap
   [[nodiscard]] bool meets(const Span& other) const {
     return begin < other.end && other.begin < end && begin < end && other.begin < other.end;
   }
@@ -88,7 +96,8 @@ class TwoPhase {
     for (const Span& span : spans) {
       if (span.begin == span.end) continue;
       if (all_.begin == all_.end) all_ = span;
-      all_ = {std::min(all_.begin, span.begin), std::max(all_.end, span.end)};
+      all_.begin = std::min(all_.begin, span.begin);
+      all_.end = std::max(all_.end, span.end);
     }
     window_ = std::clamp<MPI_Count>(what.buffering->window, boundary_unit, longest_window);
     divide();
@@ -135,7 +144,6 @@ class TwoPhase {
   Span now_{};                 // its window
   std::unique_ptr<std::byte[]> buffer_;
   std::vector<Part> asking_, serving_;
-  std::vector<Answer> answers_;
   std::optional<base::Error> failure_; // of this rank as an aggregator
   std::optional<base::Error> told_;    // of another
 };
@@ -287,7 +295,7 @@ void TwoPhase::write_window() {
     if (!part.copy) continue;
     const std::byte* from = part.copy.get();
     for (const Extent& extent : part.extents) {
-      std::memcpy(buffer_.get() + extent.offset, from, extent.bytes);
+      base::copy(buffer_.get() + extent.offset, from, extent.bytes);
       from += extent.bytes;
     }
   }
@@ -301,8 +309,8 @@ void TwoPhase::write_window() {
   try {
     for (const Extent& extent : wanted(0))
       access_.file->write(buffer_.get() + extent.offset, extent.bytes, now_.begin + extent.offset);
-  } catch (const base::Error& error) {
-    failure_ = error; // told behind the last window
+  } catch (...) {
+    failure_ = base::caught("to write a window of a file"); // told behind the last one
   }
 }
 
@@ -319,8 +327,8 @@ void TwoPhase::read_window() {
       end = extent.offset + static_cast<std::uint32_t>(got);
       break;
     }
-  } catch (const base::Error& error) {
-    failure_ = error;
+  } catch (...) {
+    failure_ = base::caught("to read a window of a file");
     end = 0;
   }
   const auto there = [end](const Extent& extent) {
@@ -336,7 +344,7 @@ void TwoPhase::read_window() {
     part.data = part.copy.get();
     std::byte* to = part.data;
     for (const Extent& extent : part.extents) {
-      std::memcpy(to, buffer_.get() + extent.offset, there(extent));
+      base::copy(to, buffer_.get() + extent.offset, there(extent));
       to += there(extent);
     }
   }
@@ -412,43 +420,71 @@ void TwoPhase::end() {
 
 // ---------------------------------------------------------------- in turn
 
-Task write_together(Comm& comm, TwoPhase& access) {
+// One exchange. What the step throws is told when all that it has posted is over.
+Task exchange(Comm& comm, TwoPhase& access, void (TwoPhase::*step)(Batch&)) {
   Batch batch(comm);
+  try {
+    (access.*step)(batch);
+  } catch (...) {
+    batch.note(base::caught("for what ranks exchange of a file"));
+  }
+  co_await batch;
+}
+
+Task write_together(Comm& comm, TwoPhase& access) {
   for (MPI_Count i = 0; i < access.windows(); ++i) {
     access.begin_window(i);
-    access.ask(batch);
-    co_await batch;
-    access.tell_extents(batch);
-    co_await batch;
+    Task asked = exchange(comm, access, &TwoPhase::ask);
+    co_await asked;
+    Task told = exchange(comm, access, &TwoPhase::tell_extents);
+    co_await told;
     access.write_window();
   }
-  access.acknowledge(batch);
-  co_await batch;
+  Task acknowledged = exchange(comm, access, &TwoPhase::acknowledge);
+  co_await acknowledged;
   access.end();
 }
 
 Task read_together(Comm& comm, TwoPhase& access) {
-  Batch batch(comm);
   for (MPI_Count i = 0; i < access.windows(); ++i) {
     access.begin_window(i);
-    access.ask(batch);
-    co_await batch;
-    access.tell_extents(batch);
-    co_await batch;
+    Task asked = exchange(comm, access, &TwoPhase::ask);
+    co_await asked;
+    Task told = exchange(comm, access, &TwoPhase::tell_extents);
+    co_await told;
     access.read_window();
-    access.answer(batch);
-    co_await batch;
-    access.return_data(batch);
-    co_await batch;
+    Task answered = exchange(comm, access, &TwoPhase::answer);
+    co_await answered;
+    Task returned = exchange(comm, access, &TwoPhase::return_data);
+    co_await returned;
     access.end_window();
   }
   access.end();
 }
 
+// Whether aggregators may help: not if pieces overlap, nor where hardly anything is moved.
+bool can_help(std::span<const Span> spans) {
+  Span all;
+  for (const Span& span : spans) {
+    if (span.bytes == 0) continue;
+    if (span.piece == 0) return false;
+    all.begin = all.bytes == 0 ? span.begin : std::min(all.begin, span.begin);
+    all.end = std::max(all.end, span.end);
+    all.bytes += span.bytes;
+  }
+  return all.bytes >= (all.end - all.begin) / thinnest;
+}
+
+// Whether ranks move short pieces that lie between those of others.
 bool interleave(std::span<const Span> spans) {
   std::vector<Span> sorted;
-  for (const Span& span : spans)
-    if (span.begin != span.end) sorted.push_back(span);
+  MPI_Count piece = INT64_MAX;
+  for (const Span& span : spans) {
+    if (span.bytes == 0) continue;
+    sorted.push_back(span);
+    piece = std::min(piece, span.piece);
+  }
+  if (piece > longest_piece) return false;
   std::ranges::sort(sorted, {}, &Span::begin);
   return std::ranges::adjacent_find(sorted, [](const Span& before, const Span& after) {
            return after.begin < before.end;
@@ -456,9 +492,11 @@ bool interleave(std::span<const Span> spans) {
 }
 
 Span span_of(const Access& access) {
-  if (access.bytes() == 0) return {};
-  return {access.view->offset_of(access.position),
-          access.view->offset_of(access.position + access.bytes() - 1) + 1};
+  const MPI_Count bytes = access.bytes();
+  if (bytes == 0) return {};
+  const View& view = *access.view;
+  return {view.offset_of(access.position), view.offset_of(access.position + bytes - 1) + 1, bytes,
+          view.overlaps() ? 0 : view.piece()};
 }
 
 void move_alone(CollectiveAccess& what) {
@@ -467,6 +505,19 @@ void move_alone(CollectiveAccess& what) {
 }
 
 } // namespace
+
+void Counters::list(base::CounterList& list) const {
+  const auto add = [&](const char* name, const char* text, const std::uint64_t& value) {
+    list.add("files", name, text, value);
+  };
+  add("file_reads", "reads of files", reads);
+  add("file_writes", "writes to files", writes);
+  add("file_bytes_read", "bytes read from files", bytes_read);
+  add("file_bytes_written", "bytes written to files", bytes_written);
+  add("file_together", "collective accesses to files by aggregators", together);
+  add("file_alone", "... by each rank for itself", alone);
+  add("file_windows", "parts of files read or written for all ranks", windows);
+}
 
 Task access_together(coll::Collective& self) {
   auto& what = *static_cast<CollectiveAccess*>(self.arguments.extra);
@@ -485,7 +536,7 @@ Task access_together(coll::Collective& self) {
   blocks.type = &self.shared->byte;
   Task exchange = coll::allgather_on(self, blocks);
   co_await exchange;
-  if (when != Buffering::When::always && !interleave(spans)) {
+  if (!can_help(spans) || (when != Buffering::When::always && !interleave(spans))) {
     move_alone(what);
     co_return;
   }

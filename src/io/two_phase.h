@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/counters.h"
 #include "coll/collective.h"
 #include "io/access.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace macadam::io {
@@ -18,18 +20,24 @@ struct Buffering {
   std::vector<int> aggregators{0}; // ranks that read and write for all
 };
 
-struct BufferingCounters {
+struct Counters {
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
   std::uint64_t together = 0; // collective accesses by aggregators
   std::uint64_t alone = 0;    // ... by each rank for itself
-  std::uint64_t windows = 0;  // that this process has read or written for others
+  std::uint64_t windows = 0;  // that this process has read or written for all
+
+  void list(base::CounterList& list) const;
 };
 
 // A collective access, Arguments::extra of the collective.
 struct CollectiveAccess {
   Access access;
   bool writes;
-  const Buffering* buffering;
-  BufferingCounters* counters;
+  std::shared_ptr<const Buffering> buffering;
+  Counters* counters;
   std::size_t moved = 0; // bytes, once it is complete
 };
 

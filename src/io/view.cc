@@ -2,7 +2,7 @@
 #include "io/view.h"
 
 #include "base/error.h"
-#include "datatype/layout.h"
+#include "datatype/wide.h"
 
 #include <algorithm>
 
@@ -10,6 +10,7 @@ namespace macadam::io {
 
 using datatype::PackCursor;
 using datatype::Type;
+using datatype::Wide;
 
 namespace {
 
@@ -27,27 +28,6 @@ MPI_Count copies_for(const Type& in_file, MPI_Count bytes) {
   return in_file.size() == 0 ? 0 : bytes / in_file.size() + (bytes % in_file.size() != 0 ? 1 : 0);
 }
 
-// MPI wants filetypes that ascend, on which the order of pieces and the search in them rest.
-void check_ascends(const Type& in_file) {
-  if (in_file.size() == 0) return;
-  if (in_file.extent() < 0 || (in_file.extent() == 0 && in_file.true_extent() > 0))
-    base::fail(MPI_ERR_ARG,
-               "filetype has an extent of {} bytes; its copies must ascend in the file",
-               in_file.extent());
-  PackCursor cursor(in_file, at(0), 1);
-  MPI_Offset last = 0;
-  for (datatype::Segment piece = cursor.next_segment(); piece.bytes != 0;
-       piece = cursor.next_segment()) {
-    const MPI_Offset offset = offset_of(piece);
-    if (offset < last)
-      base::fail(MPI_ERR_ARG,
-                 "filetype has data at displacement {} behind or below displacement {}; those of a "
-                 "filetype must not be negative, nor descend",
-                 offset, last);
-    last = offset;
-  }
-}
-
 } // namespace
 
 View::View(MPI_Offset displacement, const Type& etype, const Type& filetype,
@@ -60,14 +40,52 @@ View::View(MPI_Offset displacement, const Type& etype, const Type& filetype,
   if (filetype.size() % etype.size() != 0)
     base::fail(MPI_ERR_ARG, "filetype has {} bytes of data, which are no whole etypes of {} bytes",
                filetype.size(), etype.size());
-  const Type* const of_etype = etype.elementary();
-  if (of_etype != nullptr && filetype.size() != 0 && filetype.elementary() != of_etype)
-    base::fail(MPI_ERR_ARG, "filetype, {}, does not consist of etypes, {}", describe(filetype),
-               describe(etype));
   if (in_file_->true_lb() < 0)
     base::fail(MPI_ERR_ARG, "filetype has data at displacement {}; none may be negative",
                in_file_->true_lb());
-  check_ascends(*in_file_);
+  look_through();
+}
+
+// MPI wants filetypes that ascend, on which the order of pieces and the search in them rest. Counts
+// the pieces of a copy by the way.
+void View::look_through() {
+  const Type& type = *in_file_;
+  if (!has_data()) return;
+  if (type.extent() < type.true_extent())
+    base::fail(
+        MPI_ERR_UNSUPPORTED_OPERATION,
+        "filetype has an extent of {} bytes and data that span {}, so its copies lie between "
+        "each other; give it an extent of at least what it spans",
+        type.extent(), type.true_extent());
+  PackCursor cursor(type, at(0), 1);
+  Piece last{0, 0};
+  MPI_Count holes = 0;
+  for (datatype::Segment segment = cursor.next_segment(); segment.bytes != 0;
+       segment = cursor.next_segment()) {
+    const Piece piece{io::offset_of(segment), segment.bytes};
+    if (piece.offset < last.offset)
+      base::fail(MPI_ERR_ARG,
+                 "filetype has data at displacement {} behind displacement {}; those of a filetype "
+                 "must not descend",
+                 piece.offset, last.offset);
+    overlaps_ = overlaps_ || piece.offset < last.end();
+    if (last.bytes != 0 && piece.offset != last.end()) ++holes;
+    last = piece;
+  }
+  // From the last piece of a copy to the first of the next one.
+  if (type.true_lb() + type.extent() != last.end()) ++holes;
+  if (holes != 0) piece_ = std::max<MPI_Count>(type.size() / holes, 1);
+}
+
+MPI_Count View::position_of(MPI_Offset etypes, MPI_Count bytes) const {
+  const Wide end = Wide{etypes} * unit_ + bytes;
+  const Wide copies = has_data() ? end / in_file_->size() + 1 : 0;
+  if (end > INT64_MAX || copies * in_file_->extent() + displacement_ > INT64_MAX)
+    base::fail(MPI_ERR_ARG,
+               "{} bytes from etype {} of the view on go beyond 2^63 - 1 bytes, and no file is so "
+               "long",
+               bytes, etypes);
+  return static_cast<MPI_Count>(end - bytes);
 }
 
 MPI_Offset View::offset_of(MPI_Count position) const {
@@ -78,16 +96,15 @@ MPI_Offset View::offset_of(MPI_Count position) const {
 }
 
 MPI_Count View::data_before(MPI_Offset end) const {
-  const MPI_Offset first = displacement_ + in_file_->true_lb();
-  if (!has_data() || end <= first) return 0;
-  if (in_file_->extent() == 0) return data_before_in_tile(end);
+  if (!has_data() || end <= displacement_ || end - displacement_ <= in_file_->true_lb()) return 0;
   // Whole copies, as far as all of their data are below; and a part of the next one.
   const MPI_Offset span = end - displacement_ - in_file_->true_ub();
   const MPI_Count copies = span < 0 ? 0 : span / in_file_->extent() + 1;
   return copies * in_file_->size() + data_before_in_tile(end - copies * in_file_->extent());
 }
 
-// Of the first copy: by halving, as offsets ascend with positions.
+// Of the first copy: by halving, as offsets ascend with positions. (Where pieces overlap they do
+// not quite, and the answer is near; it serves MPI_SEEK_END alone then.)
 MPI_Count View::data_before_in_tile(MPI_Offset end) const {
   PackCursor cursor(*in_file_, at(displacement_), 1);
   MPI_Count below = 0, beyond = in_file_->size();

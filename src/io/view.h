@@ -20,11 +20,13 @@ struct Piece {
 
 // What a process sees of a file (MPI 5.0, section 14.3): copies of the filetype, one behind the
 // other from the displacement on. The data in them, without holes, are a stream of bytes, in which
-// positions here are counted; the user counts in etypes. Positions and pieces ascend together.
+// positions here are counted; the user counts in etypes. Positions and pieces ascend together, but
+// where overlaps() says that some pieces begin before the end of others.
 class View {
  public:
-  // Keeps references to the types, which are committed. Throws MPI_ERR_ARG or MPI_ERR_TYPE if the
-  // filetype does not consist of etypes, has negative displacements or does not ascend.
+  // Keeps references to the types, which are committed. Throws MPI_ERR_ARG if the filetype is no
+  // whole number of etypes, has negative displacements or does not ascend, and
+  // MPI_ERR_UNSUPPORTED_OPERATION if copies of it lie between each other.
   // `byte` is MPI_BYTE.
   View(MPI_Offset displacement, const datatype::Type& etype, const datatype::Type& filetype,
        std::shared_ptr<const Representation> representation, const datatype::Type& byte);
@@ -37,7 +39,18 @@ class View {
   [[nodiscard]] MPI_Count unit() const { return unit_; }
   // The filetype has data: else there is nothing to read or write.
   [[nodiscard]] bool has_data() const { return in_file_->size() != 0; }
+  // Pieces overlap, which MPI allows where nobody writes.
+  [[nodiscard]] bool overlaps() const { return overlaps_; }
+  // Bytes of a piece of the file between two holes, on average; INT64_MAX: there are no holes.
+  [[nodiscard]] MPI_Count piece() const { return piece_; }
 
+  // Where in the stream an etype begins. Throws MPI_ERR_ARG if it, or the end of `bytes` bytes from
+  // there on, is farther than a file can be long.
+  [[nodiscard]] MPI_Count position_of(MPI_Offset etypes, MPI_Count bytes = 0) const;
+  // Etypes that have their begin in the first `bytes` bytes of the stream.
+  [[nodiscard]] MPI_Offset etypes_in(MPI_Count bytes) const {
+    return bytes / unit_ + (bytes % unit_ != 0 ? 1 : 0);
+  }
   // Where in the file byte `position` of the stream is.
   [[nodiscard]] MPI_Offset offset_of(MPI_Count position) const;
   // Bytes of the stream at offsets below `end`.
@@ -47,6 +60,7 @@ class View {
   [[nodiscard]] const datatype::Type& in_file() const { return *in_file_; }
 
  private:
+  void look_through();
   [[nodiscard]] MPI_Count data_before_in_tile(MPI_Offset end) const;
 
   MPI_Offset displacement_;
@@ -55,6 +69,8 @@ class View {
   std::shared_ptr<const Representation> representation_;
   datatype::TypeRef in_file_;
   MPI_Count unit_;
+  MPI_Count piece_ = INT64_MAX;
+  bool overlaps_ = false;
 };
 
 // The pieces of the file that hold `bytes` bytes of the stream from `position` on. Neighbours that

@@ -32,14 +32,12 @@ void Worker::begin(Job& job) {
     }
   }
   const std::lock_guard held(mutex_);
+  (thread_.joinable() ? waiting_ : done_).push_back(&job);
   ++under_way_;
-  if (thread_.joinable()) {
-    waiting_.push_back(&job);
+  if (thread_.joinable())
     wake_.notify_one();
-  } else {
-    done_.push_back(&job);
+  else
     has_done_.store(true, std::memory_order_release);
-  }
 }
 
 Job* Worker::collect() {

@@ -15,6 +15,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ namespace macadam::mpi {
 class Process;
 struct Communicator;
 struct Errhandler;
+struct Info;
 struct Window;
 
 // A file that a communicator has open. Positions are counted in etypes of its view.
@@ -49,8 +51,8 @@ struct File : base::Object, base::ListNode<> {
   Window* shared_window = nullptr;
   MPI_Offset shared_alone = 0;
   bool atomic = false;
-  io::Buffering buffering;
-  int under_way = 0; // nonblocking operations
+  std::shared_ptr<const io::Buffering> buffering; // the same
+  int under_way = 0;                              // nonblocking operations
 
   // Of the split collective that has begun, if any.
   struct Split {
@@ -64,24 +66,32 @@ struct File : base::Object, base::ListNode<> {
   std::vector<std::pair<std::string, std::string>> hints;
 };
 
+// What is read or written, and where.
+struct FileMove {
+  bool writes;
+  std::shared_ptr<const io::View> view;
+  MPI_Offset offset; // etypes from the view's begin
+  MPI_Count etypes;
+  io::Data user;
+};
+
 // An access that its caller does not wait for: what it needs, as long as it lasts.
 struct FileRequest : LayerRequest {
-  FileRequest(Process& self, File& of, bool writing, MPI_Offset position, const io::Data& user,
+  FileRequest(Process& self, File& of, const FileMove& what, io::Converted&& converted,
               const RequestClass& how);
+
+  [[nodiscard]] io::Access access() const;
 
   Process& process;
   File& file;
-  const bool writes;
-  const std::shared_ptr<const io::View> view;
+  const FileMove move;
   const datatype::TypeRef type;
-  const std::size_t bytes; // of the user's data
   io::Converted data;
-  io::Access access;
 };
 
 // ... of this rank alone, by the thread of io::Worker.
 struct LoneFileRequest final : FileRequest {
-  LoneFileRequest(Process& self, File& of, bool writing, MPI_Offset position, const io::Data& user);
+  LoneFileRequest(Process& self, File& of, const FileMove& what, io::Converted&& converted);
   struct LoneJob : io::Job {
     LoneFileRequest* request = nullptr;
   };
@@ -90,8 +100,7 @@ struct LoneFileRequest final : FileRequest {
 
 // ... of all ranks of the file.
 struct CollectiveFileRequest final : FileRequest {
-  CollectiveFileRequest(Process& self, File& of, bool writing, MPI_Offset position,
-                        const io::Data& user);
+  CollectiveFileRequest(Process& self, File& of, const FileMove& what, io::Converted&& converted);
   io::CollectiveAccess what;
   coll::Arguments arguments;
   coll::Collective operation;
@@ -113,38 +122,56 @@ struct Files {
   base::Slab<CollectiveFileRequest> collective;
   std::map<std::string, std::shared_ptr<const io::Representation>, std::less<>> representations;
   io::Worker worker;
-  io::BufferingCounters buffering;
+  io::Counters counters;
 
  private:
   void collect_done(Process& self);
 };
 
-// What is read or written, and where: an offset from the view's begin in etypes.
-struct FileMove {
-  bool writes;
-  MPI_Offset offset;
-  io::Data user;
-};
-
-// Whether the file may be read or written so. Throws MPI_ERR_ACCESS, MPI_ERR_READ_ONLY or
-// MPI_ERR_TYPE.
-void check_move(Process& self, const File& file, bool writes, const io::Data& user);
-// Of a file that is not opened for sequential access. Throws MPI_ERR_UNSUPPORTED_OPERATION.
+// Throws MPI_ERR_UNSUPPORTED_OPERATION if the file is open for sequential access.
 void check_random(const File& file);
-// Etypes that so much data are.
-[[nodiscard]] MPI_Offset etypes_of(Process& self, const File& file, const io::Data& user);
-
-// By this rank alone or by all together, with and without waiting. Arguments are checked. Those
-// that wait return how many etypes there were, less than asked for at the end of the file.
-MPI_Offset move_alone(Process& self, File& file, const FileMove& move, MPI_Status* status);
-void begin_alone(Process& self, File& file, const FileMove& move, MPI_Request* request);
-MPI_Offset move_together(Process& self, File& file, const FileMove& move, MPI_Status* status);
-void begin_together(Process& self, File& file, const FileMove& move, MPI_Request* request);
-
-// Split collectives, which are one at a time on a file.
-void begin_split(Process& self, File& file, const char* name, const FileMove& move);
-void end_split(Process& self, File& file, const char* name, const void* buffer, MPI_Status* status);
+// Throws MPI_ERR_OTHER while a split collective is under way.
 void check_no_split(const File& file);
+// Etypes that so much data are. Throws MPI_ERR_ACCESS or MPI_ERR_READ_ONLY if the file is not
+// opened for that, MPI_ERR_TYPE if they are no whole number.
+[[nodiscard]] MPI_Count etypes_of(Process& self, const File& file, bool writes,
+                                  const io::Data& user);
+// Throws MPI_ERR_ARG if it goes beyond what a file can have.
+[[nodiscard]] FileMove move_at(const File& file, bool writes, MPI_Offset offset, MPI_Count etypes,
+                               const io::Data& user);
+
+// By this rank alone. What is waited for returns how many etypes were missing at the end of the
+// file.
+MPI_Count move_alone(Process& self, File& file, const FileMove& move, MPI_Status* status);
+void begin_alone(Process& self, File& file, const FileMove& move, MPI_Request* request);
+
+// By all ranks together. `make` looks at the arguments; if it throws, this rank takes part with no
+// data, so that the others do not wait for it, and then the error is thrown.
+using MakeMove = std::function<FileMove()>;
+MPI_Count move_together(Process& self, File& file, bool writes, const MakeMove& make,
+                        MPI_Status* status);
+void begin_together(Process& self, File& file, bool writes, const MakeMove& make,
+                    MPI_Request* request);
+
+// Split collectives, of which one at a time is under way on a file.
+void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make);
+void end_split(Process& self, File& file, const char* name, const void* buffer, MPI_Status* status);
+
+// Throws what went wrong here, or that it did on another rank: `what` could not be done to the
+// file. Collective.
+void agree(Process& self, File& file, const char* what, const std::optional<base::Error>& own);
+// Runs `act`: the error that it throws, if any.
+template <class Act>
+std::optional<base::Error> attempt(Act&& act) {
+  try {
+    act();
+    return {};
+  } catch (...) {
+    return base::caught("for a file");
+  }
+}
+// All ranks have come.
+void meet(Process& self, File& file);
 
 // Positions of a view: of the end of the file, or the first etype behind it.
 [[nodiscard]] MPI_Offset end_of(const File& file);
@@ -152,9 +179,13 @@ void check_no_split(const File& file);
 [[nodiscard]] MPI_Offset sought(const File& file, MPI_Offset offset, int whence,
                                 MPI_Offset current);
 
-// The shared pointer (files_shared.cc).
+// The shared pointer (file_shared.cc). All are collective.
 void make_shared_pointer(Process& self, File& file);
 void free_shared_pointer(Process& self, File& file);
-void set_shared_pointer(Process& self, File& file, MPI_Offset position); // collective
+// Where it is when all have come, and stays until all know.
+[[nodiscard]] MPI_Offset shared_position(Process& self, File& file);
+void set_shared_pointer(Process& self, File& file, MPI_Offset position);
+// Throws nothing that one rank alone sees.
+void agree_on_buffering(Process& self, File& file, const Info* info);
 
 } // namespace macadam::mpi

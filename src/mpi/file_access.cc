@@ -5,6 +5,8 @@
 #include "mpi/file.h"
 #include "mpi/process.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace macadam::mpi {
@@ -22,80 +24,89 @@ void destroy_lone(Process& self, LayerRequest& request) {
 void destroy_collective(Process& self, LayerRequest& request) {
   give_back(self.instance->files.collective, static_cast<CollectiveFileRequest&>(request));
 }
-std::string failure_of(const LayerRequest& request) {
-  return request.failure;
+// Its handle is still known as one after the file was closed.
+ErrorSource source_of_file(const LayerRequest& request) {
+  return {.file = static_cast<const FileRequest&>(request).file.handle()};
 }
 
 constexpr RequestClass lone_class{
-    .name = "access to a file", .destroy = destroy_lone, .failure = failure_of};
+    .name = "access to a file", .destroy = destroy_lone, .source = source_of_file};
 constexpr RequestClass collective_class{
-    .name = "collective access to a file", .destroy = destroy_collective, .failure = failure_of};
+    .name = "collective access to a file", .destroy = destroy_collective, .source = source_of_file};
+
+// Bytes of the user's data that were moved, of so many of the stream.
+std::size_t moved_of_user(const FileMove& move, io::Converted& data, std::size_t moved) {
+  if (!move.writes) return static_cast<std::size_t>(data.from_file(static_cast<MPI_Count>(moved)));
+  return move.view->has_data() ? move.user.bytes() : 0;
+}
+
+void count(Process& self, bool writes, std::uint64_t bytes) {
+  io::Counters& counters = self.instance->files.counters;
+  ++(writes ? counters.writes : counters.reads);
+  (writes ? counters.bytes_written : counters.bytes_read) += bytes;
+}
 
 // Ends a request whose data have been moved, or not.
 void end(FileRequest& request, std::size_t moved, std::optional<base::Error> failure) noexcept {
   engine::Status status;
   try {
-    if (!failure)
-      moved = request.writes
-                  ? request.bytes
-                  : static_cast<std::size_t>(request.data.from_file(static_cast<MPI_Count>(moved)));
+    if (!failure) status.bytes = moved_of_user(request.move, request.data, moved);
   } catch (...) {
     failure = base::caught("to convert what was read");
   }
-  status.bytes = moved;
   if (failure) {
     status.error = failure->error_class;
-    status.bytes = 0;
     request.failure = std::move(failure->text);
   }
+  count(request.process, request.move.writes, status.bytes);
   --request.file.under_way;
   complete(request.process, request, status);
 }
 
 void on_collective_end(coll::Collective& operation, void* argument) noexcept {
   auto& request = *static_cast<CollectiveFileRequest*>(argument);
-  std::optional<base::Error> failure;
-  if (operation.error()) {
-    try {
-      operation.rethrow();
-    } catch (...) {
-      failure = base::caught("to read or write a file together");
-    }
-  }
-  end(request, request.what.moved, std::move(failure));
+  end(request, request.what.moved, attempt([&] { operation.rethrow(); }));
+}
+
+io::Converted converted(Process& self, const FileMove& move) {
+  io::Converted data(*move.view, move.user, self.types[MPI_BYTE]);
+  if (move.writes) data.to_file();
+  return data;
 }
 
 } // namespace
 
-FileRequest::FileRequest(Process& self, File& of, bool writing, MPI_Offset position,
-                         const Data& user, const RequestClass& how)
-    : LayerRequest(engine::Role::combined, how), process(self), file(of), writes(writing),
-      view(of.view), type(*user.type), bytes(user.bytes()),
-      data(*view, user, self.types[MPI_BYTE]), access{&*of.disk, view.get(),
-                                                      position * view->unit(), data.stream(),
-                                                      of.atomic} {
-  if (writes) data.to_file();
+FileRequest::FileRequest(Process& self, File& of, const FileMove& what, io::Converted&& converted,
+                         const RequestClass& how)
+    : LayerRequest(engine::Role::combined, how), process(self), file(of), move(what),
+      type(*what.user.type), data(std::move(converted)) {
   belongs_to(*this, *of.comm);
 }
 
-LoneFileRequest::LoneFileRequest(Process& self, File& of, bool writing, MPI_Offset position,
-                                 const Data& user)
-    : FileRequest(self, of, writing, position, user, lone_class) {
-  job.access = access;
-  job.writes = writing;
+io::Access FileRequest::access() const {
+  return {&*file.disk, move.view.get(), move.view->position_of(move.offset), data.stream(),
+          file.atomic};
+}
+
+LoneFileRequest::LoneFileRequest(Process& self, File& of, const FileMove& what,
+                                 io::Converted&& converted)
+    : FileRequest(self, of, what, std::move(converted), lone_class) {
+  job.access = access();
+  job.writes = move.writes;
   job.request = this;
 }
 
-CollectiveFileRequest::CollectiveFileRequest(Process& self, File& of, bool writing,
-                                             MPI_Offset position, const Data& user)
-    : FileRequest(self, of, writing, position, user, collective_class),
-      what{access, writing, &of.buffering, &self.instance->files.buffering},
+CollectiveFileRequest::CollectiveFileRequest(Process& self, File& of, const FileMove& wanted,
+                                             io::Converted&& converted)
+    : FileRequest(self, of, wanted, std::move(converted), collective_class),
+      what{access(), move.writes, of.buffering, &self.instance->files.counters},
       operation(*self.instance->coll, of.comm->collective, of.comm->boards, of.comm->machines,
                 &io::access_together, arguments) {
   arguments.extra = &what;
   operation.continuation = &on_collective_end;
   operation.argument = this;
   operation.function = self.function;
+  operation.number = of.comm->sequence.count(self.function);
 }
 
 void Files::collect_done(Process&) {
@@ -105,13 +116,21 @@ void Files::collect_done(Process&) {
 
 // ---------------------------------------------------------------- checks
 
-MPI_Count etypes_of(Process& self, const File& file, const Data& user) {
+MPI_Count etypes_of(Process& self, const File& file, bool writes, const Data& user) {
+  if (writes && (file.amode & MPI_MODE_RDONLY) != 0)
+    base::fail(MPI_ERR_READ_ONLY,
+               "{} is open with MPI_MODE_RDONLY; to write, open it with MPI_MODE_RDWR or "
+               "MPI_MODE_WRONLY",
+               file.path);
+  if (!writes && (file.amode & MPI_MODE_WRONLY) != 0)
+    base::fail(MPI_ERR_ACCESS,
+               "{} is open with MPI_MODE_WRONLY; to read, open it with MPI_MODE_RDWR or "
+               "MPI_MODE_RDONLY",
+               file.path);
   const io::View& view = *file.view;
-  const MPI_Count element =
-      view.representation().converts()
-          ? view.representation().type_in_file(*user.type, self.types[MPI_BYTE])->size()
-          : user.type->size();
-  const MPI_Count bytes = element * user.count;
+  const datatype::TypeRef in_file =
+      view.representation().type_in_file(*user.type, self.types[MPI_BYTE]);
+  const MPI_Count bytes = datatype::packed_size(*in_file, user.count);
   if (bytes % view.unit() != 0)
     base::fail(MPI_ERR_TYPE,
                "{} bytes are no whole etypes of the file's view, which have {}; count and datatype "
@@ -120,18 +139,11 @@ MPI_Count etypes_of(Process& self, const File& file, const Data& user) {
   return bytes / view.unit();
 }
 
-void check_move(Process& self, const File& file, bool writes, const Data& user) {
-  if (writes && (file.amode & MPI_MODE_RDONLY) != 0)
-    base::fail(MPI_ERR_READ_ONLY,
-               "{} is open with MPI_MODE_RDONLY; to write, open it with "
-               "MPI_MODE_RDWR or MPI_MODE_WRONLY",
-               file.path);
-  if (!writes && (file.amode & MPI_MODE_WRONLY) != 0)
-    base::fail(MPI_ERR_ACCESS,
-               "{} is open with MPI_MODE_WRONLY; to read, open it with "
-               "MPI_MODE_RDWR or MPI_MODE_RDONLY",
-               file.path);
-  static_cast<void>(etypes_of(self, file, user));
+FileMove move_at(const File& file, bool writes, MPI_Offset offset, MPI_Count etypes,
+                 const Data& user) {
+  if (offset < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", offset);
+  static_cast<void>(file.view->position_of(offset, etypes * file.view->unit()));
+  return {writes, file.view, offset, etypes, user};
 }
 
 void check_random(const File& file) {
@@ -150,38 +162,27 @@ void check_no_split(const File& file) {
 
 // ---------------------------------------------------------------- how
 
-namespace {
-
-MPI_Offset etypes_in(const io::View& view, std::size_t bytes) {
-  const auto whole = static_cast<MPI_Count>(bytes);
-  return whole / view.unit() + (whole % view.unit() != 0 ? 1 : 0);
-}
-
-} // namespace
-
-MPI_Offset move_alone(Process& self, File& file, const FileMove& move, MPI_Status* status) {
-  // Another thread may set another view meanwhile.
-  const std::shared_ptr<const io::View> view = file.view;
-  io::Converted data(*view, move.user, self.types[MPI_BYTE]);
-  if (move.writes) data.to_file();
-  const io::Access access{&*file.disk, view.get(), move.offset * view->unit(), data.stream(),
-                          file.atomic};
-  std::size_t moved = 0;
+MPI_Count move_alone(Process& self, File& file, const FileMove& move, MPI_Status* status) {
+  const datatype::TypeRef type(*move.user.type); // another thread may free it meanwhile
+  const bool atomic = file.atomic;
+  std::size_t moved = 0, of_user = 0;
   {
     const LetGo let_go(self);
+    io::Converted data = converted(self, move);
+    const io::Access access{&*file.disk, move.view.get(), move.view->position_of(move.offset),
+                            data.stream(), atomic};
     moved = move.writes ? io::write(access) : io::read(access);
+    of_user = moved_of_user(move, data, moved);
   }
-  const MPI_Count bytes = move.writes ? static_cast<MPI_Count>(move.user.bytes())
-                                      : data.from_file(static_cast<MPI_Count>(moved));
-  set_status(status, MPI_UNDEFINED, MPI_UNDEFINED, static_cast<std::uint64_t>(bytes));
-  return etypes_in(*view, moved);
+  set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, of_user);
+  count(self, move.writes, of_user);
+  return move.etypes - move.view->etypes_in(static_cast<MPI_Count>(moved));
 }
 
 void begin_alone(Process& self, File& file, const FileMove& move, MPI_Request* request) {
-  LoneFileRequest& made =
-      *self.instance->files.lone.make(self, file, move.writes, move.offset, move.user);
-  *request = handle(made);
+  LoneFileRequest& made = *self.instance->files.lone.make(self, file, move, converted(self, move));
   ++file.under_way;
+  *request = handle(made);
   if (self.runtime->has_real_time()) return self.instance->files.worker.begin(made.job);
   made.job.run();
   end(made, made.job.moved, std::move(made.job.failure));
@@ -189,9 +190,27 @@ void begin_alone(Process& self, File& file, const FileMove& move, MPI_Request* r
 
 namespace {
 
-CollectiveFileRequest& begun(Process& self, File& file, const FileMove& move) {
+// What `make` makes, or no data and the error.
+struct Wanted {
+  FileMove move;
+  std::optional<io::Converted> data;
+  std::optional<base::Error> refused;
+};
+
+Wanted wanted(Process& self, const File& file, bool writes, const MakeMove& make) {
+  Wanted all{{writes, file.view, 0, 0, {nullptr, 0, &self.types[MPI_BYTE]}}, {}, {}};
+  all.refused = attempt([&] {
+    const FileMove move = make();
+    all.data.emplace(converted(self, move));
+    all.move = move;
+  });
+  if (all.refused) all.data.emplace(converted(self, all.move));
+  return all;
+}
+
+CollectiveFileRequest& begin(Process& self, File& file, Wanted& all) {
   CollectiveFileRequest& made =
-      *self.instance->files.collective.make(self, file, move.writes, move.offset, move.user);
+      *self.instance->files.collective.make(self, file, all.move, std::move(*all.data));
   ++file.under_way;
   file.comm->sequence.start_nonblocking(made.operation);
   return made;
@@ -199,23 +218,44 @@ CollectiveFileRequest& begun(Process& self, File& file, const FileMove& move) {
 
 } // namespace
 
-void begin_together(Process& self, File& file, const FileMove& move, MPI_Request* request) {
-  *request = handle(begun(self, file, move));
-}
-
-MPI_Offset move_together(Process& self, File& file, const FileMove& move, MPI_Status* status) {
-  CollectiveFileRequest& made = begun(self, file, move);
+MPI_Count move_together(Process& self, File& file, bool writes, const MakeMove& make,
+                        MPI_Status* status) {
+  if (file.comm->size() == 1) return move_alone(self, file, make(), status);
+  Wanted all = wanted(self, file, writes, make);
+  CollectiveFileRequest& made = begin(self, file, all);
   self.instance->wait_until([&] { return made.complete; });
-  const MPI_Offset etypes = etypes_in(*made.view, made.what.moved);
+  const MPI_Count there = all.move.view->etypes_in(static_cast<MPI_Count>(made.what.moved));
   MPI_Request request = handle(made);
   finish_or_throw(self, &request, status);
-  return etypes;
+  if (all.refused) throw *all.refused;
+  return all.move.etypes - there;
 }
 
-void begin_split(Process& self, File& file, const char* name, const FileMove& move) {
-  file.split.name = name;
-  file.split.buffer = move.user.address;
-  begin_together(self, file, move, &file.split.request);
+void begin_together(Process& self, File& file, bool writes, const MakeMove& make,
+                    MPI_Request* request) {
+  if (file.comm->size() == 1) return begin_alone(self, file, make(), request);
+  Wanted all = wanted(self, file, writes, make);
+  MPI_Request begun = handle(begin(self, file, all));
+  if (!all.refused) {
+    *request = begun;
+    return;
+  }
+  free(self, &begun);
+  throw *all.refused;
+}
+
+void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make) {
+  const void* buffer = nullptr;
+  MPI_Request begun = MPI_REQUEST_NULL;
+  begin_together(
+      self, file, writes,
+      [&] {
+        FileMove move = make();
+        buffer = move.user.address;
+        return move;
+      },
+      &begun);
+  file.split = {name, begun, buffer};
 }
 
 void end_split(Process& self, File& file, const char* name, const void* buffer,
@@ -223,8 +263,7 @@ void end_split(Process& self, File& file, const char* name, const void* buffer,
   if (file.split.name == nullptr || std::string_view(file.split.name) != name)
     base::fail(MPI_ERR_OTHER, "{}_end without {}_begin before it on this file", name, name);
   if (buffer != file.split.buffer) base::fail(MPI_ERR_BUFFER, "buf is not that of {}_begin", name);
-  file.split.name = nullptr;
-  MPI_Request request = std::exchange(file.split.request, MPI_REQUEST_NULL);
+  MPI_Request request = std::exchange(file.split, {}).request;
   self.instance->wait_until([&] { return is_complete(request); });
   finish_or_throw(self, &request, status);
 }
@@ -237,23 +276,20 @@ namespace {
 FileMove at(Process& self, const File& file, bool writes, MPI_Offset offset, const void* buf,
             MPI_Count count, const Type& type) {
   check_random(file);
-  if (offset < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", offset);
   const Data user{const_cast<void*>(buf), count, &type};
-  check_move(self, file, writes, user);
-  return {writes, offset, user};
+  return move_at(file, writes, offset, etypes_of(self, file, writes, user), user);
 }
 
-// At the process's own pointer, which goes on behind all that is asked for; a call that waits lets
-// it stay behind what there was.
+// At the process's own pointer, which goes on behind all that is asked for. A call that waits
+// brings it back to what there was; but another thread may have gone on from there.
 FileMove here(Process& self, File& file, bool writes, const void* buf, MPI_Count count,
               const Type& type) {
   const FileMove move = at(self, file, writes, file.position, buf, count, type);
-  file.position += etypes_of(self, file, move.user);
+  file.position += move.etypes;
   return move;
 }
-void end_here(Process& self, File& file, const FileMove& move, MPI_Offset etypes) {
-  // Another thread may have gone on from there.
-  file.position -= etypes_of(self, file, move.user) - etypes;
+void bring_back(File& file, MPI_Count missing) {
+  file.position -= std::min(missing, file.position);
 }
 
 } // namespace
@@ -262,8 +298,7 @@ void end_here(Process& self, File& file, const FileMove& move, MPI_Offset etypes
 #define MACADAM_FILE_ACCESS(verb, writes, buffer)                                                  \
   void file_##verb(Process& self, File& file, buffer buf, MPI_Count count, const Type& type,       \
                    MPI_Status* status) {                                                           \
-    const FileMove move = here(self, file, writes, buf, count, type);                              \
-    end_here(self, file, move, move_alone(self, file, move, status));                              \
+    bring_back(file, move_alone(self, file, here(self, file, writes, buf, count, type), status));  \
   }                                                                                                \
   void file_##verb##_at(Process& self, File& file, MPI_Offset offset, buffer buf, MPI_Count count, \
                         const Type& type, MPI_Status* status) {                                    \
@@ -280,28 +315,32 @@ void end_here(Process& self, File& file, const FileMove& move, MPI_Offset etypes
   void file_##verb##_all(Process& self, File& file, buffer buf, MPI_Count count, const Type& type, \
                          MPI_Status* status) {                                                     \
     check_no_split(file);                                                                          \
-    const FileMove move = here(self, file, writes, buf, count, type);                              \
-    end_here(self, file, move, move_together(self, file, move, status));                           \
+    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
+    bring_back(file, move_together(self, file, writes, make, status));                             \
   }                                                                                                \
   void file_##verb##_at_all(Process& self, File& file, MPI_Offset offset, buffer buf,              \
                             MPI_Count count, const Type& type, MPI_Status* status) {               \
     check_no_split(file);                                                                          \
-    move_together(self, file, at(self, file, writes, offset, buf, count, type), status);           \
+    const auto make = [&] { return at(self, file, writes, offset, buf, count, type); };            \
+    move_together(self, file, writes, make, status);                                               \
   }                                                                                                \
   void file_i##verb##_all(Process& self, File& file, buffer buf, MPI_Count count,                  \
                           const Type& type, MPI_Request* request) {                                \
     check_no_split(file);                                                                          \
-    begin_together(self, file, here(self, file, writes, buf, count, type), request);               \
+    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
+    begin_together(self, file, writes, make, request);                                             \
   }                                                                                                \
   void file_i##verb##_at_all(Process& self, File& file, MPI_Offset offset, buffer buf,             \
                              MPI_Count count, const Type& type, MPI_Request* request) {            \
     check_no_split(file);                                                                          \
-    begin_together(self, file, at(self, file, writes, offset, buf, count, type), request);         \
+    const auto make = [&] { return at(self, file, writes, offset, buf, count, type); };            \
+    begin_together(self, file, writes, make, request);                                             \
   }                                                                                                \
   void file_##verb##_all_begin(Process& self, File& file, buffer buf, MPI_Count count,             \
                                const Type& type) {                                                 \
     check_no_split(file);                                                                          \
-    begin_split(self, file, "MPI_File_" #verb "_all", here(self, file, writes, buf, count, type)); \
+    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
+    begin_split(self, file, "MPI_File_" #verb "_all", writes, make);                               \
   }                                                                                                \
   void file_##verb##_all_end(Process& self, File& file, buffer buf, MPI_Status* status) {          \
     end_split(self, file, "MPI_File_" #verb "_all", buf, status);                                  \
@@ -309,8 +348,8 @@ void end_here(Process& self, File& file, const FileMove& move, MPI_Offset etypes
   void file_##verb##_at_all_begin(Process& self, File& file, MPI_Offset offset, buffer buf,        \
                                   MPI_Count count, const Type& type) {                             \
     check_no_split(file);                                                                          \
-    begin_split(self, file, "MPI_File_" #verb "_at_all",                                           \
-                at(self, file, writes, offset, buf, count, type));                                 \
+    const auto make = [&] { return at(self, file, writes, offset, buf, count, type); };            \
+    begin_split(self, file, "MPI_File_" #verb "_at_all", writes, make);                            \
   }                                                                                                \
   void file_##verb##_at_all_end(Process& self, File& file, buffer buf, MPI_Status* status) {       \
     end_split(self, file, "MPI_File_" #verb "_at_all", buf, status);                               \

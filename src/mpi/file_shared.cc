@@ -46,25 +46,37 @@ MPI_Offset advance(Process& self, File& file, MPI_Offset etypes) {
   return before;
 }
 
-void barrier(Process& self, File& file) {
+} // namespace
+
+void meet(Process& self, File& file) {
   run(self, *file.comm, {"barrier", &coll::barrier, {}, nullptr});
 }
 
-} // namespace
+MPI_Offset shared_position(Process& self, File& file) {
+  meet(self, file);
+  MPI_Offset position = file.comm->rank() == 0 ? advance(self, file, 0) : 0;
+  bcast_bytes(self, *file.comm, &position, sizeof position, 0);
+  return position;
+}
 
 void set_shared_pointer(Process& self, File& file, MPI_Offset position) {
-  barrier(self, file); // nobody uses it
+  meet(self, file); // nobody uses it
   if (file.comm->rank() == 0) advance(self, file, position - advance(self, file, 0));
-  barrier(self, file);
+  meet(self, file);
 }
 
 void file_seek_shared(Process& self, File& file, MPI_Offset offset, int whence) {
   check_random(file);
   check_no_split(file);
-  set_shared_pointer(self, file, sought(file, offset, whence, advance(self, file, 0)));
+  const MPI_Offset current = shared_position(self, file);
+  MPI_Offset position = 0;
+  agree(self, file, "sought in",
+        attempt([&] { position = sought(file, offset, whence, current); }));
+  set_shared_pointer(self, file, position);
 }
 
 void file_get_position_shared(Process& self, File& file, MPI_Offset* offset) {
+  check_random(file);
   *offset = advance(self, file, 0);
 }
 
@@ -74,23 +86,27 @@ namespace {
 FileMove at_pointer(Process& self, File& file, bool writes, const void* buf, MPI_Count count,
                     const Type& type) {
   const Data user{const_cast<void*>(buf), count, &type};
-  check_move(self, file, writes, user);
-  return {writes, advance(self, file, etypes_of(self, file, user)), user};
+  const MPI_Count etypes = etypes_of(self, file, writes, user);
+  return move_at(file, writes, advance(self, file, etypes), etypes, user);
 }
 
-// Behind what lower ranks move, from the pointer on, which goes on behind all.
+// Behind what lower ranks move, from the pointer on, which goes on behind all. Collective, also if
+// this rank's arguments are refused.
 FileMove in_order(Process& self, File& file, bool writes, const void* buf, MPI_Count count,
                   const Type& type) {
   const Data user{const_cast<void*>(buf), count, &type};
-  check_move(self, file, writes, user);
-  const MPI_Offset own = etypes_of(self, file, user);
-  std::vector<MPI_Offset> all(static_cast<std::size_t>(file.comm->size()));
+  MPI_Count own = 0;
+  const std::optional<base::Error> refused =
+      attempt([&] { own = etypes_of(self, file, writes, user); });
+  std::vector<MPI_Count> all(static_cast<std::size_t>(file.comm->size()));
   allgather_bytes(self, *file.comm, &own, sizeof own, all.data());
   MPI_Offset begin = 0;
   if (file.comm->rank() == 0)
     begin = advance(self, file, std::accumulate(all.begin(), all.end(), MPI_Offset{0}));
   bcast_bytes(self, *file.comm, &begin, sizeof begin, 0);
-  return {writes, std::accumulate(all.begin(), all.begin() + file.comm->rank(), begin), user};
+  if (refused) throw *refused;
+  return move_at(file, writes, std::accumulate(all.begin(), all.begin() + file.comm->rank(), begin),
+                 own, user);
 }
 
 } // namespace
@@ -107,13 +123,14 @@ FileMove in_order(Process& self, File& file, bool writes, const void* buf, MPI_C
   void file_##verb##_ordered(Process& self, File& file, buffer buf, MPI_Count count,               \
                              const Type& type, MPI_Status* status) {                               \
     check_no_split(file);                                                                          \
-    move_together(self, file, in_order(self, file, writes, buf, count, type), status);             \
+    const auto make = [&] { return in_order(self, file, writes, buf, count, type); };              \
+    move_together(self, file, writes, make, status);                                               \
   }                                                                                                \
   void file_##verb##_ordered_begin(Process& self, File& file, buffer buf, MPI_Count count,         \
                                    const Type& type) {                                             \
     check_no_split(file);                                                                          \
-    begin_split(self, file, "MPI_File_" #verb "_ordered",                                          \
-                in_order(self, file, writes, buf, count, type));                                   \
+    const auto make = [&] { return in_order(self, file, writes, buf, count, type); };              \
+    begin_split(self, file, "MPI_File_" #verb "_ordered", writes, make);                           \
   }                                                                                                \
   void file_##verb##_ordered_end(Process& self, File& file, buffer buf, MPI_Status* status) {      \
     end_split(self, file, "MPI_File_" #verb "_ordered", buf, status);                              \

@@ -20,10 +20,9 @@ namespace {
 // Its conversions and extents are functions of the program.
 class UserRepresentation final : public io::Representation {
  public:
-  UserRepresentation(Library& self, const char* name, ConversionFunction reads,
-                     ConversionFunction writes, MPI_Datarep_extent_function* extent, void* state)
-      : Representation(name), self_(self), reads_(reads), writes_(writes), extent_(extent),
-        state_(state) {}
+  UserRepresentation(const char* name, ConversionFunction reads, ConversionFunction writes,
+                     MPI_Datarep_extent_function* extent, void* state)
+      : Representation(name), reads_(reads), writes_(writes), extent_(extent), state_(state) {}
 
   [[nodiscard]] bool converts() const override { return true; }
   [[nodiscard]] MPI_Count extent_of(const Type& basic) const override {
@@ -43,28 +42,32 @@ class UserRepresentation final : public io::Representation {
  private:
   template <class Call>
   void check(const char* callback, Call&& call) const {
-    const int code = run_callback_unlocked(self_, callback, call);
+    // With the lock, as the function of a reduction: progress may have called it.
+    const int code = run_callback(callback, call);
     if (code == MPI_SUCCESS) return;
     base::fail(MPI_ERR_CONVERSION, "{} of the data representation {} returned error {}", callback,
                name(), code);
   }
-  // Whole elements from position 0 on, so a function has the data in one piece.
+  // All data in one call, from position 0 on. A function counts the basic elements inside.
   void convert(const ConversionFunction& function, const char* callback, const Type& type,
                void* buffer, MPI_Count count, void* data, bool writes) const {
+    MPI_Count items = 0;
+    if (__builtin_mul_overflow(count, type.elements(), &items))
+      base::fail(MPI_ERR_COUNT, "{} times {} elements are beyond 2^63 - 1", count, type.elements());
     if (const auto* large = std::get_if<MPI_Datarep_conversion_function_c*>(&function)) {
       if (*large == MPI_CONVERSION_FN_NULL_C) return copy(type, buffer, count, data, writes);
       return check(callback,
-                   [&] { return (*large)(buffer, type.handle(), count, data, 0, state_); });
+                   [&] { return (*large)(buffer, type.handle(), items, data, 0, state_); });
     }
     auto* const small = std::get<MPI_Datarep_conversion_function*>(function);
     if (small == MPI_CONVERSION_FN_NULL) return copy(type, buffer, count, data, writes);
-    if (count > INT32_MAX)
+    if (items > INT32_MAX)
       base::fail(MPI_ERR_COUNT,
                  "{} elements are more than {} of the data representation {} takes; "
                  "register it with MPI_Register_datarep_c",
-                 count, callback, name());
+                 items, callback, name());
     check(callback,
-          [&] { return small(buffer, type.handle(), static_cast<int>(count), data, 0, state_); });
+          [&] { return small(buffer, type.handle(), static_cast<int>(items), data, 0, state_); });
   }
   // Without a function: data are as in memory.
   static void copy(const Type& type, void* buffer, MPI_Count count, void* data, bool writes) {
@@ -73,7 +76,6 @@ class UserRepresentation final : public io::Representation {
     writes ? cursor.pack(data, bytes) : cursor.unpack(data, bytes);
   }
 
-  Library& self_;
   const ConversionFunction reads_, writes_;
   MPI_Datarep_extent_function* const extent_;
   void* const state_;
@@ -89,10 +91,6 @@ std::shared_ptr<const io::Representation> representation_of(Process& self, const
              name);
 }
 
-void check_position(MPI_Offset position) {
-  if (position < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", position);
-}
-
 } // namespace
 
 void register_datarep(Process& self, const char* datarep, ConversionFunction reads,
@@ -106,8 +104,8 @@ void register_datarep(Process& self, const char* datarep, ConversionFunction rea
   auto& known = self.instance->files.representations;
   if (known.contains(std::string_view(datarep)))
     base::fail(MPI_ERR_DUP_DATAREP, "the data representation {} is there already", datarep);
-  known.emplace(datarep, std::make_shared<UserRepresentation>(self, datarep, reads, writes, extent,
-                                                              extra_state));
+  known.emplace(datarep,
+                std::make_shared<UserRepresentation>(datarep, reads, writes, extent, extra_state));
 }
 
 // ---------------------------------------------------------------- views
@@ -119,20 +117,29 @@ void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype
   if (disp == MPI_DISPLACEMENT_CURRENT && !sequential)
     base::fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened with "
                             "MPI_MODE_SEQUENTIAL");
+  if (disp != MPI_DISPLACEMENT_CURRENT && sequential)
+    base::fail(MPI_ERR_ARG,
+               "disp is {} in a file opened with MPI_MODE_SEQUENTIAL, needed: "
+               "MPI_DISPLACEMENT_CURRENT",
+               disp);
   if (disp < 0 && disp != MPI_DISPLACEMENT_CURRENT)
     base::fail(MPI_ERR_ARG, "disp is {}, needed: 0 or more", disp);
-  MPI_Offset begin = disp;
-  if (disp == MPI_DISPLACEMENT_CURRENT) {
-    MPI_Offset shared = 0;
-    file_get_position_shared(self, file, &shared);
-    begin = file.view->offset_of(shared * file.view->unit());
-  }
-  auto view = std::make_shared<io::View>(begin, etype, filetype, representation_of(self, datarep),
-                                         self.types[MPI_BYTE]);
+  const MPI_Offset shared = disp == MPI_DISPLACEMENT_CURRENT ? shared_position(self, file) : 0;
+  std::shared_ptr<const io::View> view;
+  agree(self, file, "given a view", attempt([&] {
+          const MPI_Offset begin = disp != MPI_DISPLACEMENT_CURRENT
+                                       ? disp
+                                       : file.view->offset_of(file.view->position_of(shared));
+          view = std::make_shared<io::View>(begin, etype, filetype,
+                                            representation_of(self, datarep), self.types[MPI_BYTE]);
+          if (view->overlaps() && (file.amode & MPI_MODE_RDONLY) == 0)
+            base::fail(MPI_ERR_ARG, "filetype has data that overlap, which MPI allows if the file "
+                                    "is open with MPI_MODE_RDONLY only");
+        }));
   set_shared_pointer(self, file, 0); // when all have come
   file.view = std::move(view);
   file.position = 0;
-  if (info != nullptr) file_set_info(self, file, info);
+  agree_on_buffering(self, file, info);
 }
 
 namespace {
@@ -163,8 +170,7 @@ void file_get_type_extent(Process& self, File& file, const Type& type, MPI_Count
 
 MPI_Offset end_of(const File& file) {
   const io::View& view = *file.view;
-  const MPI_Count data = view.data_before(file.disk->size());
-  return data / view.unit() + (data % view.unit() != 0 ? 1 : 0);
+  return view.etypes_in(view.data_before(file.disk->size()));
 }
 
 MPI_Offset sought(const File& file, MPI_Offset offset, int whence, MPI_Offset current) {
@@ -195,8 +201,8 @@ void file_get_position(Process&, File& file, MPI_Offset* offset) {
 
 void file_get_byte_offset(Process&, File& file, MPI_Offset offset, MPI_Offset* disp) {
   check_random(file);
-  check_position(offset);
-  *disp = file.view->offset_of(offset * file.view->unit());
+  if (offset < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", offset);
+  *disp = file.view->offset_of(file.view->position_of(offset));
 }
 
 } // namespace macadam::mpi

@@ -6,6 +6,7 @@
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 #include "mpi/window.h"
 
@@ -96,11 +97,10 @@ const std::string& hint(const File& file, std::string_view key) {
 
 // The ranks that read and write for all: spread over the machines, and over those of each.
 std::vector<int> aggregators_of(Process& self, const Communicator& comm, int wanted) {
-  std::map<int, std::vector<int>> machines;
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    const auto& node_of = self.instance->coll->node_of;
-    machines[node_of ? node_of((*comm.p2p.local)[rank]) : 0].push_back(rank);
-  }
+  std::map<int, std::vector<int>> machines; // those of other jobs are not known
+  const auto& node_of = self.instance->coll->node_of;
+  for (int rank = 0; rank < comm.size(); ++rank)
+    machines[is_joint(comm) ? 0 : node_of((*comm.p2p.local)[rank])].push_back(rank);
   const int most = machines.size() == 1 ? most_aggregators_of_machine : 1;
   int count = std::min(comm.size(), most * static_cast<int>(machines.size()));
   if (wanted > 0) count = std::min(wanted, comm.size());
@@ -113,23 +113,30 @@ std::vector<int> aggregators_of(Process& self, const Communicator& comm, int wan
   return in_turn;
 }
 
-// The hints of rank 0 count, so that all ranks act alike. Collective.
-void agree_on_buffering(Process& self, File& file) {
+} // namespace
+
+// The hints of rank 0 count, so that all ranks act alike. Collective, whoever gives some.
+void agree_on_buffering(Process& self, File& file, const Info* info) {
+  set_hints(file, info);
   const std::string& when = hint(file, "collective_buffering");
   struct {
     std::int64_t when, window, aggregators;
-  } own{when == "true"    ? 1
-        : when == "false" ? 2
-                          : 0,
-        *number(hint(file, "cb_buffer_size")), *number(hint(file, "cb_nodes"))};
-  bcast_bytes(self, *file.comm, &own, sizeof own, 0);
+  } first{when == "true"    ? 1
+          : when == "false" ? 2
+                            : 0,
+          *number(hint(file, "cb_buffer_size")), *number(hint(file, "cb_nodes"))};
+  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
+  auto buffering = std::make_shared<io::Buffering>();
   using When = io::Buffering::When;
-  file.buffering.when =
-      std::array{When::interleaved, When::always, When::never}[static_cast<std::size_t>(own.when)];
-  file.buffering.window = own.window;
-  file.buffering.aggregators = aggregators_of(
-      self, *file.comm, static_cast<int>(std::min<std::int64_t>(own.aggregators, INT32_MAX)));
+  buffering->when = std::array{When::interleaved, When::always,
+                               When::never}[static_cast<std::size_t>(first.when)];
+  buffering->window = first.window;
+  buffering->aggregators = aggregators_of(
+      self, *file.comm, static_cast<int>(std::min<std::int64_t>(first.aggregators, INT32_MAX)));
+  file.buffering = std::move(buffering);
 }
+
+namespace {
 
 // ---------------------------------------------------------------- opening
 
@@ -139,37 +146,11 @@ std::shared_ptr<const io::View> first_view(Process& self) {
       0, byte, byte, self.instance->files.representations.find("native")->second, byte);
 }
 
-// By one rank, in a way that takes no one's part: the error that it met, if any.
-template <class Act>
-std::optional<base::Error> attempt(Act&& act) {
-  try {
-    act();
-    return {};
-  } catch (const base::Error& error) {
-    return error;
-  }
-}
-
-// All ranks learn whether all have succeeded: throws this rank's error, or that of another.
-void agree(Process& self, File& file, const std::optional<base::Error>& own) {
-  const std::int32_t code = own ? own->error_class : MPI_SUCCESS;
-  std::vector<std::int32_t> all(static_cast<std::size_t>(file.comm->size()));
-  allgather_bytes(self, *file.comm, &code, sizeof code, all.data());
-  if (own) throw *own;
-  const auto failed = std::ranges::find_if(all, [](int each) { return each != MPI_SUCCESS; });
-  if (failed == all.end()) return;
-  base::fail(*failed, "{} could not be opened by rank {} of the communicator", file.path,
-             failed - all.begin());
-}
-
-void check_same_amode(Process& self, const File& file) {
-  int first = file.amode;
-  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  if (first != file.amode)
+void check_same(int own, int first, const char* name) {
+  if (first != own)
     base::fail(MPI_ERR_NOT_SAME,
-               "amode is {:#x} here and {:#x} on rank 0; all ranks must give the "
-               "same",
-               file.amode, first);
+               "{} is {:#x} here and {:#x} on rank 0; all ranks must give the same", name, own,
+               first);
 }
 
 int open_flags(int amode) {
@@ -197,7 +178,7 @@ void open_on_disk(Process& self, File& file) {
   if (own && file.comm->rank() == 0) throw *own;
   if (first != MPI_SUCCESS)
     base::fail(first, "{} could not be opened by rank 0 of the communicator", file.path);
-  agree(self, file, own);
+  agree(self, file, "opened", own);
 }
 
 void discard(Process& self, File& file) {
@@ -213,11 +194,14 @@ void discard(Process& self, File& file) {
 void open(Process& self, File& file, const Info* info) {
   for (const Hint& known : known_hints)
     file.hints.emplace_back(known.key, known.value);
-  set_hints(file, info);
-  agree(self, file, attempt([&] { check_amode(file.amode); }));
-  agree(self, file, attempt([&] { check_same_amode(self, file); }));
+  agree_on_buffering(self, file, info);
+  int first = file.amode;
+  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
+  agree(self, file, "opened", attempt([&] {
+          check_amode(file.amode);
+          check_same(file.amode, first, "amode");
+        }));
   open_on_disk(self, file);
-  agree_on_buffering(self, file);
   file.view = first_view(self);
   make_shared_pointer(self, file);
   if ((file.amode & MPI_MODE_APPEND) == 0) return;
@@ -225,11 +209,18 @@ void open(Process& self, File& file, const Info* info) {
   set_shared_pointer(self, file, file.position);
 }
 
-void barrier(Process& self, File& file) {
-  run(self, *file.comm, {"barrier", &coll::barrier, {}, nullptr});
-}
-
 } // namespace
+
+void agree(Process& self, File& file, const char* what, const std::optional<base::Error>& own) {
+  const std::int32_t code = own ? own->error_class : MPI_SUCCESS;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(file.comm->size()));
+  allgather_bytes(self, *file.comm, &code, sizeof code, all.data());
+  if (own) throw *own;
+  const auto failed = std::ranges::find_if(all, [](int each) { return each != MPI_SUCCESS; });
+  if (failed == all.end()) return;
+  base::fail(*failed, "{} could not be {} by rank {} of the communicator", file.path, what,
+             failed - all.begin());
+}
 
 void file_open(Process& self, Communicator& comm, const char* filename, int amode, Info* info,
                MPI_File* fh) {
@@ -238,7 +229,9 @@ void file_open(Process& self, Communicator& comm, const char* filename, int amod
     base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a file needs an intracommunicator",
                describe(comm));
   Files& files = self.instance->files;
-  File& file = *files.all.make(duplicate_ranks(self, comm, "of a file"), filename, amode);
+  Communicator& own = duplicate_ranks(self, comm, "of a file");
+  own.name = fmt::format("file {}", filename);
+  File& file = *files.all.make(own, std::string(filename), amode);
   files.live.push_back(file);
   file.errhandler = &share(self, *self.errors_of_files);
   try {
@@ -254,14 +247,14 @@ void file_close(Process& self, MPI_File* fh) {
   File& file = *self.find<File>(*fh, base::ObjectKind::file);
   check_no_split(file);
   self.instance->wait_until([&] { return file.under_way == 0; });
-  if ((file.amode & MPI_MODE_RDONLY) == 0) {
-    const LetGo let_go(self);
-    file.disk->sync();
-  }
-  barrier(self, file); // nobody needs it any more
-  std::optional<base::Error> failure;
-  if ((file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0 && file.comm->rank() == 0)
-    failure = attempt([&] { io::remove_file(file.path); });
+  // The data are where whoever opens the file sees them, if not on the device: that takes long, and
+  // MPI_File_sync sees to it.
+  meet(self, file); // nobody needs it any more
+  const bool deletes = (file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0 && file.comm->rank() == 0;
+  const std::optional<base::Error> failure = attempt([&] {
+    file.disk->close();
+    if (deletes) io::remove_file(file.path);
+  });
   self.handles.forget(file.handle());
   discard(self, file);
   *fh = MPI_FILE_NULL;
@@ -283,15 +276,14 @@ void file_get_group(Process&, File& file, MPI_Group* group) {
 }
 
 void file_set_info(Process& self, File& file, Info* info) {
-  set_hints(file, info);
-  agree_on_buffering(self, file);
+  agree_on_buffering(self, file, info);
 }
 
 void file_get_info(Process& self, File& file, MPI_Info* info_used) {
   std::vector<std::pair<std::string, std::string>> hints = file.hints;
   hints.emplace_back("filename", file.path);
   for (auto& [key, value] : hints)
-    if (key == "cb_nodes") value = std::to_string(file.buffering.aggregators.size());
+    if (key == "cb_nodes") value = std::to_string(file.buffering->aggregators.size());
   *info_used = make_info_used(self, std::move(hints));
 }
 
@@ -313,7 +305,7 @@ void check_size(const File& file, MPI_Offset size) {
 // One rank does something to the file, and all learn how it went.
 template <class Act>
 void by_first(Process& self, File& file, const char* what, Act&& act) {
-  barrier(self, file); // what others have begun before is done
+  meet(self, file); // what others have begun before is done
   std::optional<base::Error> own;
   if (file.comm->rank() == 0) own = attempt(act);
   std::int32_t code = own ? own->error_class : MPI_SUCCESS;
@@ -327,13 +319,13 @@ void by_first(Process& self, File& file, const char* what, Act&& act) {
 void file_set_size(Process& self, File& file, MPI_Offset size) {
   check_size(file, size);
   check_no_split(file);
-  by_first(self, file, "set the size of", [&] { file.disk->resize(size); });
+  by_first(self, file, "given its size", [&] { file.disk->resize(size); });
 }
 
 void file_preallocate(Process& self, File& file, MPI_Offset size) {
   check_size(file, size);
   check_no_split(file);
-  by_first(self, file, "make room for", [&] { file.disk->preallocate(size); });
+  by_first(self, file, "given room", [&] { file.disk->preallocate(size); });
 }
 
 void file_sync(Process& self, File& file) {
@@ -345,14 +337,10 @@ void file_sync(Process& self, File& file) {
 
 void file_set_atomicity(Process& self, File& file, int flag) {
   check_no_split(file);
-  int first = flag != 0 ? 1 : 0;
+  const int own = flag != 0 ? 1 : 0;
+  int first = own;
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  if (first != (flag != 0 ? 1 : 0))
-    base::fail(MPI_ERR_NOT_SAME,
-               "flag is {} here and {} on rank 0 of the file; all must give the "
-               "same",
-               flag, first);
-  barrier(self, file);
+  agree(self, file, "made atomic or not", attempt([&] { check_same(own, first, "flag"); }));
   file.atomic = flag != 0;
 }
 

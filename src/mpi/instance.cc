@@ -76,6 +76,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
   engine->list_counters(process.counters);
   coll->panels.list(process.counters);
   windows.counters.list(process.counters);
+  files.counters.list(process.counters);
   for (const auto& transport : transports)
     transport->list_counters(process.counters);
 }

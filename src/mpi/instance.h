@@ -125,6 +125,7 @@ class Instance {
       if (done()) break;
       if (moved) {
         fruitless = 0;
+        files.collect(process_);
       } else if (may_copy && shares_cores_ && fruitless > 0) {
         ++fruitless;
         give_turn();

@@ -95,9 +95,7 @@ namespace {
 [[noreturn, gnu::cold, gnu::noinline]] void finish_failed(Process& self, MPI_Request* handle,
                                                           MPI_Status* status) {
   const Request& request = object(*handle);
-  auto* comm = static_cast<Communicator*>(request.owner);
-  const OperationError error(request.status.error, describe_failure(request),
-                             {.comm = comm != nullptr ? comm->handle() : MPI_COMM_NULL});
+  const OperationError error(request.status.error, describe_failure(request), source_of(request));
   finish(self, handle, status);
   throw error;
 }
@@ -156,6 +154,15 @@ std::string describe_failure(const Request& request) {
     if (layered.sort->failure != nullptr) return layered.sort->failure(layered);
   }
   return fmt::format("a {} on {} failed", sort_name(request), where);
+}
+
+ErrorSource source_of(const Request& request) {
+  if (request.role > Role::receive) {
+    const auto& layered = static_cast<const LayerRequest&>(request);
+    if (layered.sort->source != nullptr) return layered.sort->source(layered);
+  }
+  const auto* comm = static_cast<const Communicator*>(request.owner);
+  return {.comm = comm != nullptr ? comm->handle() : MPI_COMM_NULL};
 }
 
 void describe_within(LayerRequest& whole, Request& part) noexcept {

@@ -40,6 +40,8 @@ struct RequestClass {
   void (*cancel)(Process&, LayerRequest&) = nullptr;
   // What went wrong with a complete one, for people. Null: nothing more than its error class.
   std::string (*failure)(const LayerRequest&) = nullptr;
+  // Whose error handler answers for it. Null: that of its communicator.
+  ErrorSource (*source)(const LayerRequest&) = nullptr;
 };
 
 // A request that this layer makes from other operations: persistent, collective, generalized,
@@ -99,6 +101,8 @@ void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 
 // What went wrong with a complete request, for people: "message truncated: ...".
 [[nodiscard]] std::string describe_failure(const engine::Request& request);
+// Whose error handler answers for a request.
+[[nodiscard]] ErrorSource source_of(const engine::Request& request);
 // Keeps that of `part`, an operation inside `whole`, if it failed.
 void describe_within(LayerRequest& whole, engine::Request& part) noexcept;
 

@@ -40,7 +40,7 @@ class Outcomes {
     const Request& request = object(*handle);
     if (request.status.error != MPI_SUCCESS && text_.empty()) {
       text_ = fmt::format("operation {} of the list: {}", i, describe_failure(request));
-      if (auto* comm = static_cast<Communicator*>(request.owner)) source_.comm = comm->handle();
+      source_ = source_of(request);
     }
     const int error = mpi::finish(self_, handle, status_of(statuses_, i));
     if (error != MPI_SUCCESS && text_.empty()) {
