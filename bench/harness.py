@@ -51,6 +51,15 @@ FIGURES = {
     "lock_unlock_us": ("Exclusive lock and unlock, nothing between", "us", True),
     "fence_us": ("Fence, nothing between", "us", True),
     "post_wait_us": ("Post, start, complete, wait, nothing between", "us", True),
+    "file_write_gb": ("Writes at offsets, by bytes of each", "GB/s of all ranks", False),
+    "file_read_gb": ("Reads at offsets, by bytes of each", "GB/s of all ranks", False),
+    "file_write_all_gb": ("Collective writes, ranks in turns, by bytes of a block", "GB/s of all ranks", False),
+    "file_read_all_gb": ("Collective reads, ranks in turns, by bytes of a block", "GB/s of all ranks", False),
+    "file_write_strided_gb": ("The same written by each rank alone", "GB/s of all ranks", False),
+    "file_read_strided_gb": ("The same read by each rank alone", "GB/s of all ranks", False),
+    "file_shared_us": ("Records of 1 KiB written at the shared pointer, by ranks", "us", True),
+    "file_open_us": ("Opening and closing a file, by ranks", "us", True),
+    "file_overlap": ("16 MiB written beside computation, time over computation, by ranks", "ratio", True),
     "startup_ms": ("mpiexec to the end of MPI_Finalize, by ranks", "ms", True),
     **{f"session_{between}_{which}_us": (
         f"MPI_Session_init to MPI_Session_finalize, {what}, {when}, by ranks", "us", True)
@@ -110,7 +119,7 @@ class Library:
 
 
 PROGRAMS = ("pingpong", "rate", "collective", "halo", "partitioned", "startup", "sessions", "dynamic",
-            "progress", "onesided", "threads", "users", "crowded")
+            "progress", "onesided", "threads", "users", "crowded", "files")
 
 
 def compile_with(compiler, folder, programs=PROGRAMS):

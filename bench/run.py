@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, full_overlap,
                      measure_sessions, measure_startup, processor, table, versions)
@@ -68,6 +69,10 @@ def measure_round(results, all_libraries, sender, arguments):
     if "onesided" in arguments.only:
         for library in all_libraries:
             results.measure(library, 2, "onesided", *sizes)
+    if "files" in arguments.only:
+        with tempfile.TemporaryDirectory(prefix="macadam_bench_") as folder:
+            for library in all_libraries:
+                results.measure(library, 2, "files", folder)
     if "progress" in arguments.only:
         for library in [all_libraries[0], sender, *all_libraries[1:]]:
             results.measure(library, 2, "progress", str(arguments.unit))
@@ -148,7 +153,7 @@ def report(results, all_libraries, arguments):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,progress,startup,sessions,dynamic"
+    everything = "pingpong,rate,collective,halo,partitioned,threads,onesided,files,progress,startup,sessions,dynamic"
     add_options(parser, everything)
     parser.add_argument("--json", type=pathlib.Path, help="write every single value")
     arguments = parser.parse_args()

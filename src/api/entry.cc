@@ -38,7 +38,6 @@ int with_current_error(Report&& report) {
 }
 
 int tool_code(int error_class) {
-  if (error_class == MPI_ERR_UNSUPPORTED_OPERATION) return MPI_T_ERR_NOT_SUPPORTED;
   if (error_class == MPI_ERR_NO_MEM) return MPI_T_ERR_MEMORY;
   const bool of_tools =
       error_class >= MPI_T_ERR_CANNOT_INIT && error_class <= MPI_T_ERR_PVAR_NO_ATOMIC;
@@ -85,11 +84,6 @@ int begin_running(const char* function) {
 
 int tool_failed() {
   return with_current_error([](const Error& error) { return tool_code(error.error_class); });
-}
-
-void not_written() {
-  base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
-             "not implemented in this version of Macadam; `macadam info --api` lists what is");
 }
 
 } // namespace macadam::api

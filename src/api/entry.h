@@ -64,9 +64,6 @@ class AnytimeEntry {
 // The same for the tool interface, which calls no error handler. Returns an MPI_T_ERR_ code.
 [[gnu::cold]] int tool_failed();
 
-// The body of a function that the table does not mark as written.
-[[noreturn, gnu::cold]] void not_written();
-
 // A count for a result of type int: MPI_UNDEFINED if it does not fit (MPI 5.0, section 2.5.8).
 inline int narrow(MPI_Count count) {
   return count < std::numeric_limits<int>::min() || count > std::numeric_limits<int>::max()

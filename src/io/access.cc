@@ -15,9 +15,10 @@ namespace {
 
 // Of data that go through memory of the library's: less than a cache of a core holds.
 constexpr MPI_Count staging_bytes = 256 << 10;
-// Holes that are read along with what is around them, as a system call takes longer. What is
-// written has none: others may write there at the same time.
-constexpr MPI_Count longest_hole = 4 << 10;
+// Bytes of a hole and the piece behind it that are read along with what is before them, the piece to
+// be copied once more: a system call takes longer. What is written has no holes: others may write
+// there at the same time.
+constexpr MPI_Count read_along = 4 << 10;
 
 // The lock of an atomic access, on all that lies between its first and its last byte.
 class RangeLock {
@@ -84,7 +85,7 @@ void collect(Pieces& pieces, MPI_Count most, Group& group) {
   group.end = group.pieces.front().end();
   for (;;) {
     const Piece& following = pieces.peek();
-    const bool joins = following.bytes != 0 && following.offset - group.end <= longest_hole &&
+    const bool joins = following.bytes != 0 && following.end() - group.end <= read_along &&
                        following.end() - group.begin() <= staging_bytes;
     if (!joins) return;
     group.end = std::max(group.end, following.end());

@@ -270,14 +270,24 @@ void TwoPhase::tell_extents(Batch& batch) {
 }
 
 // The extents of all, in order; those that touch, or have no longer hole between them, are one.
+// Each rank's are in order, so neighbours are merged, and theirs, until there is one list.
 std::vector<Extent> TwoPhase::wanted(std::uint32_t hole) const {
   std::vector<Extent> all;
-  const auto add = [&all](const Part& part) {
+  std::vector<std::ptrdiff_t> begins;
+  const auto add = [&](const Part& part) {
+    begins.push_back(std::ssize(all));
     all.insert(all.end(), part.extents.begin(), part.extents.end());
   };
   std::ranges::for_each(serving_, add);
   if (const Part* const own = own_part()) add(*own);
-  std::ranges::sort(all, {}, &Extent::offset);
+  for (std::size_t lists = 1; lists < begins.size(); lists *= 2) {
+    for (std::size_t i = 0; i + lists < begins.size(); i += 2 * lists) {
+      const auto end =
+          i + 2 * lists < begins.size() ? all.begin() + begins[i + 2 * lists] : all.end();
+      std::inplace_merge(all.begin() + begins[i], all.begin() + begins[i + lists], end,
+                         [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
+    }
+  }
   std::vector<Extent> joined;
   for (const Extent& extent : all) {
     if (joined.empty() || extent.offset > joined.back().offset + joined.back().bytes + hole) {

@@ -87,19 +87,11 @@ class Info(Tool):
 
     def test_api(self):
         page = self.info("--api")
-        written = len(re.findall(r"^  written +MPI_\w+$", page, re.M))
-        missing = len(re.findall(r"^  not written +MPI_\w+$", page, re.M))
-        self.assertEqual(written + missing, 662)
-        self.assertRegex(page, r"\n  written +MPI_Send\n")
-        end = page.rpartition("\n\n")[2]
-        self.assertTrue(end.startswith(f"{written} of 662 functions written"))
-        if missing:
-            self.assertIn(f", {missing} not written; those return MPI_ERR_UNSUPPORTED_OPERATION:\n", end)
-        families = dict(re.findall(r"^  (\w.*?) +(\d+) of \d+$", end, re.M))
-        self.assertEqual(sum(map(int, families.values())), missing)
-        for family, count in families.items():
-            chapter = page.partition(f"\n{family}: ")[2].partition("\n\n")[0]
-            self.assertEqual(chapter.count("\n  not written "), int(count), family)
+        self.assertEqual(len(set(re.findall(r"^  (MPI_\w+)$", page, re.M))), 662)
+        *chapters, end = page.split("\n\n")
+        for chapter in chapters:
+            self.assertRegex(chapter, r"^\w[^\n]*(\n  MPI_\w+)+$")
+        self.assertEqual(end, "662 functions of MPI 5.0, all of them written\n")
 
     def test_mistakes(self):
         self.assertNotEqual(self.macadam().returncode, 0)

@@ -11,10 +11,9 @@ OPENING = """\
 // SPDX-License-Identifier: BSD-3-Clause
 // Generated from the table in src/api/table: do not edit.
 //
-// The functions of MPI, of which those that the table marks as written exist. The entry points have
-// checked the arguments by their kinds and hold the lock; an implementation throws base::Error.
-// Arguments that the standard calls not significant (on other ranks than the root, or beside
-// MPI_IN_PLACE) arrive as count 0 and MPI_BYTE.
+// The functions of MPI. The entry points have checked the arguments by their kinds and hold the
+// lock; an implementation throws base::Error. Arguments that the standard calls not significant (on
+// other ranks than the root, or beside MPI_IN_PLACE) arrive as count 0 and MPI_BYTE.
 #pragma once
 
 #include "datatype/op.h"

@@ -253,34 +253,25 @@ def entry_point(entry: Entry) -> str:
         arguments = ", ".join(p.name for p in entry.parameters)
         body = f"  return mpi::{cpp_name(function)}({arguments});\n"
         return f"\n{wrapped(opening)}\n{body}}}\n{alias}"
-    if "written" in function:
-        statements = Body(entry).statements()
-        unused = []
-    else:
-        statements = [f"if ({p.name} != nullptr) *{p.name} = {p.kind.null};"
-                      for p in entry.parameters if p.kind.null]
-        statements.append("not_written();")
-        unused = [f"static_cast<void>({p.name});" for p in entry.parameters if p.name]
     if function.is_tool:
         failed = "return tool_failed();"
     else:
         failed = f'return failed("{name}", {error_source(entry)});'
     anytime = "anytime" in function or function.is_tool
-    body = indented(unused, 2)
     if anytime:
-        body += f"  {function.receiver}& self = anytime();\n"
+        body = f"  {function.receiver}& self = anytime();\n"
     elif "offline" in function:
-        body += (f"  {function.receiver}& self = anytime();\n"
-                 f'  if (self.users == 0) [[unlikely]] not_initialized("{name}");\n')
+        body = (f"  {function.receiver}& self = anytime();\n"
+                f'  if (self.users == 0) [[unlikely]] not_initialized("{name}");\n')
     else:
-        body += ("  Process* runs = running.load(std::memory_order_acquire);\n"
-                 "  if (runs == nullptr) [[unlikely]] {\n"
-                 f'    if (const int code = begin_running("{name}"); code != MPI_SUCCESS) return code;\n'
-                 "    runs = running;\n  }\n  Process& self = *runs;\n")
+        body = ("  Process* runs = running.load(std::memory_order_acquire);\n"
+                "  if (runs == nullptr) [[unlikely]] {\n"
+                f'    if (const int code = begin_running("{name}"); code != MPI_SUCCESS) return code;\n'
+                "    runs = running;\n  }\n  Process& self = *runs;\n")
     body += "  try {\n"
     if "lockless" not in function:
         body += f"    {lock(name, anytime)}\n"
-    body += indented(statements, 4)
+    body += indented(Body(entry).statements(), 4)
     body += f"    return MPI_SUCCESS;\n  }} catch (...) {{\n    {failed}\n  }}\n"
     return f"\n{wrapped(opening)}\n{body}}}\n{alias}"
 

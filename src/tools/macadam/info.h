@@ -8,7 +8,7 @@ namespace macadam::tools {
 // Where this program's installation (or build tree) is, with what lies in it.
 struct Installation {
   std::string library;   // libmpi_abi.so.1
-  std::string functions; // api.json, which functions of MPI are written
+  std::string functions; // api.json, the functions of MPI
   std::string report;    // report.html, the form of `macadam report`
 };
 
@@ -18,7 +18,7 @@ Installation find_installation();
 // `macadam info`: version, transports, settings, which protocol serves which size.
 std::string info_page(const Installation& installation);
 
-// `macadam info --api`: the functions of MPI by chapter, written or not, and their numbers. Throws
+// `macadam info --api`: the functions of MPI by chapter, and their number. Throws
 // std::runtime_error if the list is missing or damaged.
 std::string api_page(const Installation& installation);
 

@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   CLI::App* const info = app.add_subcommand(
       "info", "Version, transports, protocols by message size, settings with their values");
   bool api = false;
-  info->add_flag("--api", api, "The functions of MPI instead: which are written, and how many");
+  info->add_flag("--api", api, "The functions of MPI instead, by chapter, and how many they are");
   CLI::App* const simulate = app.add_subcommand(
       "simulate", "Run an MPI program on a simulated RDMA network, in virtual time");
   simulate->prefix_command()->set_help_flag(); // all that follows is for the simulator

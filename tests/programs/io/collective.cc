@@ -13,6 +13,9 @@ using io::File;
 using io::Folder;
 using io::Type;
 
+// How ranks help each other, for what is opened next.
+MPI_Info hints = MPI_INFO_NULL;
+
 // An array of ints, row by row, dealt out along each dimension in blocks of so many elements in
 // turn to so many ranks.
 struct Dealt {
@@ -69,7 +72,7 @@ void write_and_read(Folder& folder, const Dealt& dealt, MPI_Offset disp) {
   const auto moved = [&](std::size_t count) {
     MOVED(status, MPI_INT, static_cast<MPI_Count>(count));
   };
-  File file(MPI_COMM_WORLD, path, io::new_file);
+  File file(MPI_COMM_WORLD, path, io::new_file, hints);
   for (int round = 0; round < 2; ++round) {
     // Writes the own part ...
     const std::vector<int> mine = dealt.part(check::rank);
@@ -160,7 +163,7 @@ void borders_in_memory() {
       expected[local(i, j)] = value(io::right(), i, j);
     }
   MPI_Status status;
-  File file(MPI_COMM_WORLD, path, io::new_file);
+  File file(MPI_COMM_WORLD, path, io::new_file, hints);
   const Type own(block(check::rank)), other(block(io::right()));
   io::set_view(file, 0, MPI_INT, own);
   OK(MPI_File_write_all(file, out.data(), 1, inner, &status));
@@ -187,7 +190,7 @@ void unequal_amounts() {
     const Bytes all = check::message(static_cast<std::size_t>(begin.back()), 20);
     const int first = begin[static_cast<std::size_t>(check::rank)], mine = amount(check::rank);
     MPI_Status status;
-    File file(MPI_COMM_WORLD, path, io::new_file);
+    File file(MPI_COMM_WORLD, path, io::new_file, hints);
     OK(MPI_File_write_at_all_c(file, first, all.data() + first, mine, MPI_BYTE, &status));
     MOVED(status, MPI_BYTE, mine);
     io::settle(file);
@@ -231,7 +234,7 @@ void holes_stay() {
   Bytes expected = check::message(static_cast<std::size_t>(stride * count + 50), 30);
   if (check::rank == 0) io::store(path, expected);
   io::barrier();
-  File file(MPI_COMM_WORLD, path, MPI_MODE_RDWR);
+  File file(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints);
   const Type every(io::vector(count, 2, stride, MPI_BYTE));
   io::set_view(file, 10 + 3 * check::rank, MPI_BYTE, every);
   const auto value = [](int rank, int i) { return static_cast<unsigned char>(17 * rank + i); };
@@ -246,6 +249,30 @@ void holes_stay() {
   FILE_HOLDS(path, expected);
 }
 
+// All of it by so many aggregators in windows of the least size, or by nobody but the rank itself.
+void with_hints(const char* buffering, int aggregators) {
+  OK(MPI_Info_create(&hints));
+  OK(MPI_Info_set(hints, "collective_buffering", buffering));
+  OK(MPI_Info_set(hints, "cb_buffer_size", "65536"));
+  OK(MPI_Info_set(hints, "cb_nodes", std::to_string(aggregators).c_str()));
+  dealt_out_arrays();
+  some_megabytes();
+  borders_in_memory();
+  unequal_amounts();
+  nobody_has_anything();
+  holes_stay();
+  OK(MPI_Info_free(&hints));
+}
+void all_help() {
+  with_hints("true", check::size);
+}
+void one_helps() {
+  with_hints("true", 1);
+}
+void nobody_helps() {
+  with_hints("false", 1);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -255,5 +282,8 @@ int main(int argc, char** argv) {
                      {"borders_in_memory", borders_in_memory},
                      {"unequal_amounts", unequal_amounts},
                      {"nobody_has_anything", nobody_has_anything},
-                     {"holes_stay", holes_stay}});
+                     {"holes_stay", holes_stay},
+                     {"all_help", all_help},
+                     {"one_helps", one_helps},
+                     {"nobody_helps", nobody_helps}});
 }
