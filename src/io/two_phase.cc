@@ -441,33 +441,27 @@ Task exchange(Comm& comm, TwoPhase& access, void (TwoPhase::*step)(Batch&)) {
   co_await batch;
 }
 
-Task write_together(Comm& comm, TwoPhase& access) {
+Task move_together(Comm& comm, TwoPhase& access, bool writes) {
   for (MPI_Count i = 0; i < access.windows(); ++i) {
     access.begin_window(i);
     Task asked = exchange(comm, access, &TwoPhase::ask);
     co_await asked;
     Task told = exchange(comm, access, &TwoPhase::tell_extents);
     co_await told;
-    access.write_window();
-  }
-  Task acknowledged = exchange(comm, access, &TwoPhase::acknowledge);
-  co_await acknowledged;
-  access.end();
-}
-
-Task read_together(Comm& comm, TwoPhase& access) {
-  for (MPI_Count i = 0; i < access.windows(); ++i) {
-    access.begin_window(i);
-    Task asked = exchange(comm, access, &TwoPhase::ask);
-    co_await asked;
-    Task told = exchange(comm, access, &TwoPhase::tell_extents);
-    co_await told;
+    if (writes) {
+      access.write_window();
+      continue;
+    }
     access.read_window();
     Task answered = exchange(comm, access, &TwoPhase::answer);
     co_await answered;
     Task returned = exchange(comm, access, &TwoPhase::return_data);
     co_await returned;
     access.end_window();
+  }
+  if (writes) {
+    Task acknowledged = exchange(comm, access, &TwoPhase::acknowledge);
+    co_await acknowledged;
   }
   access.end();
 }
@@ -552,7 +546,7 @@ Task access_together(coll::Collective& self) {
   }
   ++what.counters->together;
   TwoPhase access(self, what, spans);
-  Task move = what.writes ? write_together(self, access) : read_together(self, access);
+  Task move = move_together(self, access, what.writes);
   co_await move;
 }
 

@@ -10,6 +10,7 @@
 #include "io/two_phase.h"
 #include "io/view.h"
 #include "io/worker.h"
+#include "mpi/hints.h"
 #include "mpi/request.h"
 
 #include <mpi.h>
@@ -63,7 +64,7 @@ struct File : base::Object, base::ListNode<> {
   Split split;
 
   Errhandler* errhandler = nullptr;
-  std::vector<std::pair<std::string, std::string>> hints;
+  Hints hints;
 };
 
 // What is read or written, and where.

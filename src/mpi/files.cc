@@ -19,9 +19,6 @@
 
 namespace macadam::mpi {
 
-File::File(Communicator& own, std::string name, int mode)
-    : base::Object(base::ObjectKind::file), comm(&own), path(std::move(name)), amode(mode) {}
-
 Files::Files() {
   for (const char* name : {"native", "internal"})
     representations.emplace(name, std::make_shared<io::NativeRepresentation>(name));
@@ -54,16 +51,12 @@ void check_amode(int amode) {
 
 // ---------------------------------------------------------------- hints
 
-struct Hint {
-  std::string_view key;
-  const char* value; // if the user does not set it
-};
 // Those of section 14.2.8 that mean something here.
 constexpr std::array known_hints = {
-    Hint{"collective_buffering", "automatic"},
-    Hint{"cb_buffer_size", "4194304"},
-    Hint{"cb_nodes", "0"}, // by itself
-    Hint{"file_perm", "0666"},
+    Hints::Known{"collective_buffering", "automatic"},
+    Hints::Known{"cb_buffer_size", "4194304"},
+    Hints::Known{"cb_nodes", "0"}, // by itself
+    Hints::Known{"file_perm", "0666"},
 };
 // On one machine so many ranks write at a time; more only take each other's turn.
 constexpr int most_aggregators_of_machine = 4;
@@ -81,18 +74,6 @@ bool can_be(std::string_view key, std::string_view value) {
     return value == "true" || value == "false" || value == "automatic";
   if (key == "file_perm") return number(value, 8).has_value();
   return number(value).has_value();
-}
-
-void set_hints(File& file, const Info* info) {
-  if (info == nullptr) return;
-  for (auto& [key, value] : file.hints) {
-    const std::string* const wanted = info->find(key.c_str());
-    if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
-  }
-}
-
-const std::string& hint(const File& file, std::string_view key) {
-  return std::ranges::find(file.hints, key, [](const auto& h) { return h.first; })->second;
 }
 
 // The ranks that read and write for all: spread over the machines, and over those of each.
@@ -115,16 +96,20 @@ std::vector<int> aggregators_of(Process& self, const Communicator& comm, int wan
 
 } // namespace
 
+File::File(Communicator& own, std::string name, int mode)
+    : base::Object(base::ObjectKind::file), comm(&own), path(std::move(name)), amode(mode),
+      hints(known_hints) {}
+
 // The hints of rank 0 count, so that all ranks act alike. Collective, whoever gives some.
 void agree_on_buffering(Process& self, File& file, const Info* info) {
-  set_hints(file, info);
-  const std::string& when = hint(file, "collective_buffering");
+  file.hints.take(info, can_be);
+  const std::string& when = file.hints["collective_buffering"];
   struct {
     std::int64_t when, window, aggregators;
   } first{when == "true"    ? 1
           : when == "false" ? 2
                             : 0,
-          *number(hint(file, "cb_buffer_size")), *number(hint(file, "cb_nodes"))};
+          *number(file.hints["cb_buffer_size"]), *number(file.hints["cb_nodes"])};
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
   auto buffering = std::make_shared<io::Buffering>();
   using When = io::Buffering::When;
@@ -164,7 +149,7 @@ int open_flags(int amode) {
 
 // Rank 0 makes the file, so that one alone does; then the others open what is there.
 void open_on_disk(Process& self, File& file) {
-  const auto mode = static_cast<unsigned>(*number(hint(file, "file_perm"), 8));
+  const auto mode = static_cast<unsigned>(*number(file.hints["file_perm"], 8));
   const int flags = open_flags(file.amode);
   std::int32_t first = MPI_SUCCESS;
   std::optional<base::Error> own;
@@ -192,8 +177,6 @@ void discard(Process& self, File& file) {
 }
 
 void open(Process& self, File& file, const Info* info) {
-  for (const Hint& known : known_hints)
-    file.hints.emplace_back(known.key, known.value);
   agree_on_buffering(self, file, info);
   int first = file.amode;
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
@@ -280,7 +263,7 @@ void file_set_info(Process& self, File& file, Info* info) {
 }
 
 void file_get_info(Process& self, File& file, MPI_Info* info_used) {
-  std::vector<std::pair<std::string, std::string>> hints = file.hints;
+  std::vector<std::pair<std::string, std::string>> hints = file.hints.entries();
   hints.emplace_back("filename", file.path);
   for (auto& [key, value] : hints)
     if (key == "cb_nodes") value = std::to_string(file.buffering->aggregators.size());

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/object.h"
 #include "base/slab.h"
+#include "mpi/hints.h"
 #include "mpi/request.h"
 #include "rma/window.h"
 
@@ -11,8 +12,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace macadam::mpi {
 
@@ -59,7 +58,7 @@ struct Window : base::Object, base::ListNode<> {
   void* allocated = nullptr; // memory of the library; null: the user's, or another rank's
   Errhandler* errhandler = nullptr;
   std::unique_ptr<Attributes> attributes;
-  std::vector<std::pair<std::string, std::string>> hints;
+  Hints hints;
   std::string name;
 };
 

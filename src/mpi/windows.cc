@@ -34,32 +34,32 @@ void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
 
 // --- Windows.
 
+namespace {
+
+// Section "Window Creation": what is not set is as here.
+constexpr std::array known_hints = {
+    Hints::Known{"no_locks", "false"},
+    Hints::Known{"accumulate_ordering", "rar,raw,war,waw"},
+    Hints::Known{"accumulate_ops", "same_op_no_op"},
+    Hints::Known{"mpi_accumulate_granularity", "0"},
+    Hints::Known{"same_size", "false"},
+    Hints::Known{"same_disp_unit", "false"},
+    Hints::Known{"alloc_shared_noncontig", "false"},
+};
+
+} // namespace
+
 Window::Window(Process& self, Communicator& inside, int made_by)
     : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
       rma(*self.instance->engine, waiting, inside.p2p, self.types[MPI_BYTE],
           self.settings.protocols == base::Protocols::sender, self.instance->windows.counters),
-      flavor(made_by) {
+      flavor(made_by), hints(known_hints) {
   if (self.settings.check) rma.close_short_way();
 }
 
 Window::~Window() = default;
 
 namespace {
-
-struct Hint {
-  std::string_view key;
-  const char* value; // if the user does not set it
-};
-// Section "Window Creation": what is not set is as here.
-constexpr std::array known_hints = {
-    Hint{"no_locks", "false"},
-    Hint{"accumulate_ordering", "rar,raw,war,waw"},
-    Hint{"accumulate_ops", "same_op_no_op"},
-    Hint{"mpi_accumulate_granularity", "0"},
-    Hint{"same_size", "false"},
-    Hint{"same_disp_unit", "false"},
-    Hint{"alloc_shared_noncontig", "false"},
-};
 
 // Whether the standard knows the value; what it does not know is as if it were not set.
 bool can_be(std::string_view key, std::string_view value) {
@@ -79,17 +79,8 @@ bool can_be(std::string_view key, std::string_view value) {
   return true;
 }
 
-void set_hints(Window& window, const Info* info) {
-  if (info == nullptr) return;
-  for (auto& [key, value] : window.hints) {
-    const std::string* const wanted = info->find(key.c_str());
-    if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
-  }
-}
-
 bool is_set(const Window& window, std::string_view key) {
-  const auto hint = std::ranges::find(window.hints, key, [](const auto& h) { return h.first; });
-  return hint != window.hints.end() && hint->second == "true";
+  return window.hints[key] == "true";
 }
 
 // A window without memory yet.
@@ -102,9 +93,7 @@ Window& make_window(Process& self, Communicator& comm, int flavor, const Info* i
   Window& window = *self.instance->windows.all.make(self, own, flavor);
   self.instance->windows.live.push_back(window);
   window.errhandler = &share(self, self.errors_are_fatal);
-  for (const Hint& hint : known_hints)
-    window.hints.emplace_back(hint.key, hint.value);
-  set_hints(window, info);
+  window.hints.take(info, can_be);
   window.rma.no_locks = is_set(window, "no_locks");
   return window;
 }
@@ -303,11 +292,11 @@ void win_get_group(Process&, Window& window, MPI_Group* group) {
 }
 
 void win_set_info(Process&, Window& window, Info* info) {
-  set_hints(window, info);
+  window.hints.take(info, can_be);
 }
 
 void win_get_info(Process& self, Window& window, MPI_Info* info_used) {
-  *info_used = make_info_used(self, window.hints);
+  *info_used = make_info_used(self, window.hints.entries());
 }
 
 void win_set_name(Process&, Window& window, const char* win_name) {
