@@ -15,9 +15,9 @@ namespace {
 
 // Of data that go through memory of the library's: less than a cache of a core holds.
 constexpr MPI_Count staging_bytes = 256 << 10;
-// Bytes of a hole and the piece behind it that are read along with what is before them, the piece to
-// be copied once more: a system call takes longer. What is written has no holes: others may write
-// there at the same time.
+// Bytes of a hole and the piece behind it that are read along with what is before them, the piece
+// to be copied once more: a system call takes longer. What is written has no holes: others may
+// write there at the same time.
 constexpr MPI_Count read_along = 4 << 10;
 
 // The lock of an atomic access, on all that lies between its first and its last byte.
@@ -25,9 +25,8 @@ class RangeLock {
  public:
   RangeLock(const Access& access, DiskFile::Sharing how) {
     if (!access.atomic) return;
-    const MPI_Offset begin = access.view->offset_of(access.position);
-    const MPI_Offset last = access.view->offset_of(access.position + access.bytes() - 1);
-    lock_.emplace(*access.file, how, begin, last + 1);
+    const Piece all = access.view->span_of(access.position, access.bytes());
+    lock_.emplace(*access.file, how, all.offset, all.end());
   }
 
  private:
@@ -85,7 +84,8 @@ void collect(Pieces& pieces, MPI_Count most, Group& group) {
   group.end = group.pieces.front().end();
   for (;;) {
     const Piece& following = pieces.peek();
-    const bool joins = following.bytes != 0 && following.end() - group.end <= read_along &&
+    const bool joins = following.bytes != 0 && following.offset >= group.pieces.back().offset &&
+                       following.end() - group.end <= read_along &&
                        following.end() - group.begin() <= staging_bytes;
     if (!joins) return;
     group.end = std::max(group.end, following.end());

@@ -38,7 +38,7 @@ constexpr MPI_Count thinnest = 64;
 struct Span {
   MPI_Offset begin = 0, end = 0;
   MPI_Count bytes = 0;
-  MPI_Count piece = INT64_MAX; // between holes, on average; 0: pieces overlap
+  MPI_Count piece = INT64_MAX; // between holes, on average; 0: they are not in order
   [[nodiscard]] bool meets(const Span& other) const {
     return begin < other.end && other.begin < end && begin < end && other.begin < other.end;
   }
@@ -466,7 +466,7 @@ Task move_together(Comm& comm, TwoPhase& access, bool writes) {
   access.end();
 }
 
-// Whether aggregators may help: not if pieces overlap, nor where hardly anything is moved.
+// Whether aggregators may help: not if pieces are not in order, nor where hardly any are moved.
 bool can_help(std::span<const Span> spans) {
   Span all;
   for (const Span& span : spans) {
@@ -499,8 +499,8 @@ Span span_of(const Access& access) {
   const MPI_Count bytes = access.bytes();
   if (bytes == 0) return {};
   const View& view = *access.view;
-  return {view.offset_of(access.position), view.offset_of(access.position + bytes - 1) + 1, bytes,
-          view.overlaps() ? 0 : view.piece()};
+  const Piece all = view.span_of(access.position, bytes);
+  return {all.offset, all.end(), bytes, view.in_order(access.position, bytes) ? view.piece() : 0};
 }
 
 void move_alone(CollectiveAccess& what) {

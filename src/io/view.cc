@@ -51,12 +51,9 @@ View::View(MPI_Offset displacement, const Type& etype, const Type& filetype,
 void View::look_through() {
   const Type& type = *in_file_;
   if (!has_data()) return;
-  if (type.extent() < type.true_extent())
-    base::fail(
-        MPI_ERR_UNSUPPORTED_OPERATION,
-        "filetype has an extent of {} bytes and data that span {}, so its copies lie between "
-        "each other; give it an extent of at least what it spans",
-        type.extent(), type.true_extent());
+  if (type.extent() < 0)
+    base::fail(MPI_ERR_ARG, "filetype has an extent of {} bytes; its copies must not descend",
+               type.extent());
   PackCursor cursor(type, at(0), 1);
   Piece last{0, 0};
   MPI_Count holes = 0;
@@ -95,12 +92,25 @@ MPI_Offset View::offset_of(MPI_Count position) const {
   return io::offset_of(cursor.next_segment(1));
 }
 
+Piece View::span_of(MPI_Count position, MPI_Count bytes) const {
+  if (in_order(position, bytes)) {
+    const MPI_Offset first = offset_of(position);
+    return {first, offset_of(position + bytes - 1) + 1 - first};
+  }
+  const MPI_Count copy = position / in_file_->size();
+  const MPI_Count last = (position + bytes - 1) / in_file_->size();
+  return {displacement_ + copy * in_file_->extent() + in_file_->true_lb(),
+          (last - copy) * in_file_->extent() + in_file_->true_extent()};
+}
+
+// Where copies lie between each other, near enough for the one who asks then, MPI_SEEK_END.
 MPI_Count View::data_before(MPI_Offset end) const {
   if (!has_data() || end <= displacement_ || end - displacement_ <= in_file_->true_lb()) return 0;
   // Whole copies, as far as all of their data are below; and a part of the next one.
   const MPI_Offset span = end - displacement_ - in_file_->true_ub();
-  const MPI_Count copies = span < 0 ? 0 : span / in_file_->extent() + 1;
-  return copies * in_file_->size() + data_before_in_tile(end - copies * in_file_->extent());
+  const MPI_Count extent = std::max<MPI_Count>(in_file_->extent(), 1);
+  const MPI_Count copies = span < 0 ? 0 : span / extent + 1;
+  return copies * in_file_->size() + data_before_in_tile(end - copies * extent);
 }
 
 // Of the first copy: by halving, as offsets ascend with positions. (Where pieces overlap they do

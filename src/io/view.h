@@ -20,13 +20,12 @@ struct Piece {
 
 // What a process sees of a file (MPI 5.0, section 14.3): copies of the filetype, one behind the
 // other from the displacement on. The data in them, without holes, are a stream of bytes, in which
-// positions here are counted; the user counts in etypes. Positions and pieces ascend together, but
-// where overlaps() says that some pieces begin before the end of others.
+// positions here are counted; the user counts in etypes. Positions and pieces ascend together
+// within a copy, and beyond it unless copies lie between each other.
 class View {
  public:
   // Keeps references to the types, which are committed. Throws MPI_ERR_ARG if the filetype is no
-  // whole number of etypes, has negative displacements or does not ascend, and
-  // MPI_ERR_UNSUPPORTED_OPERATION if copies of it lie between each other.
+  // whole number of etypes, has negative displacements or a negative extent, or does not ascend.
   // `byte` is MPI_BYTE.
   View(MPI_Offset displacement, const datatype::Type& etype, const datatype::Type& filetype,
        std::shared_ptr<const Representation> representation, const datatype::Type& byte);
@@ -39,8 +38,16 @@ class View {
   [[nodiscard]] MPI_Count unit() const { return unit_; }
   // The filetype has data: else there is nothing to read or write.
   [[nodiscard]] bool has_data() const { return in_file_->size() != 0; }
-  // Pieces overlap, which MPI allows where nobody writes.
+  // Pieces of a copy overlap, which MPI allows where nobody writes.
   [[nodiscard]] bool overlaps() const { return overlaps_; }
+  // Whether the pieces of these bytes of the stream ascend and do not overlap.
+  [[nodiscard]] bool in_order(MPI_Count position, MPI_Count bytes) const {
+    if (overlaps_) return false;
+    return in_file_->extent() >= in_file_->true_extent() ||
+           position / in_file_->size() == (position + bytes - 1) / in_file_->size();
+  }
+  // From the first to the last of them, if there are any, in the file.
+  [[nodiscard]] Piece span_of(MPI_Count position, MPI_Count bytes) const;
   // Bytes of a piece of the file between two holes, on average; INT64_MAX: there are no holes.
   [[nodiscard]] MPI_Count piece() const { return piece_; }
 

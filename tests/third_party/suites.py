@@ -148,7 +148,7 @@ NOT_STANDARD = (
     "nonblocking[23]|pack_external|typecntsf|allctypesf(90)?|hindex1f(90)?|get_elem_u|adderr|qmpi_test|"
     "scancel_unmatch|i?(scatter|allgather|alltoall)length|i?reduceop|baseenvf(90)?|"
     "comm_(create|create_group|split|split_type)_nullarg|keyvalmis|"
-    "aintf|alltoallvf90|split_typef90|vw_inplacef90|nonblocking_inpf90|profile1f90")
+    "tst_fileview|aintf|alltoallvf90|split_typef90|vw_inplacef90|nonblocking_inpf90|profile1f90")
 
 
 def build_mpich(place):
@@ -289,6 +289,36 @@ def run_fftw(place):
         yield f"check, {ranks} ranks {' '.join(options)}".rstrip(), judge(passed, output), output
 
 
+# ---------------------------------------------------------------- PnetCDF
+
+PNETCDF = Debian("pnetcdf", "1.12.3-1", "pnetcdf_1.12.3.orig.tar.xz",
+                 "8f54023ffbbd3c8137e5422b44e32324113d5690f1da0cb7ecd5842c2de850a9")
+
+
+def build_pnetcdf(place):
+    """Its source has no configure: that takes autoconf, automake, libtool and m4."""
+    top = place.unpack(PNETCDF)
+    place.build("autoreconf", "-i", cwd=top)
+    place.build("./configure", "--disable-fortran", "--disable-cxx", "MPICC=mpicc", "SEQ_CC=cc",
+                "CFLAGS=-O1", cwd=top)
+    place.build("make", "-j1", cwd=top)
+
+
+def run_pnetcdf(place):
+    """What `make check` and `make ptest` run: each program on one rank, and those for it on 4."""
+    top = next(place.folder.glob("pnetcdf-*"))
+    launcher = f"TESTMPIRUN={place.tool('mpiexec')} -timeout 100 -n NP"
+    _, output = place.call("make", "-k", "check", launcher, cwd=top, seconds=1800, **place.compilers)
+    for verdict, name in re.findall(r"(?m)^(PASS|FAIL|XFAIL|ERROR): ([\w.]+)$", output):
+        yield f"{name}, 1 rank", judge(verdict in ("PASS", "XFAIL"), output), ""
+    code, output = place.call("make", "-k", "ptest", launcher, cwd=top, seconds=1800, **place.compilers)
+    for line in re.findall(r"(?m)^(?:\*\*\* TESTING|PASS:|FAIL:).*$", output):
+        passed = line.startswith("PASS") or line.endswith("pass")
+        verdict = SKIPPED if line.endswith("skip") else judge(passed, line)
+        yield f"{line.split('--')[0].strip()}, 4 ranks", verdict, line
+    yield "parallel tests, 4 ranks", judge(code == 0, output), output
+
+
 # ---------------------------------------------------------------- ScaLAPACK and the BLACS
 
 SCALAPACK = Debian("scalapack", "2.2.1-2", "scalapack_2.2.1.orig.tar.gz",
@@ -330,6 +360,7 @@ SUITES = {
     "boost": Suite(BOOST, build_boost, run_boost, 60),
     "hpcc": Suite(HPCC, build_hpcc, run_hpcc, 30),
     "fftw": Suite(FFTW, build_fftw, run_fftw, 40),
+    "pnetcdf": Suite(PNETCDF, build_pnetcdf, run_pnetcdf, 30),
     "scalapack": Suite(SCALAPACK, build_scalapack, run_scalapack, 90),
 }
 

@@ -59,7 +59,7 @@ TEST_P(Accesses, MoveWhatTheViewShows) {
   gaps->commit();
   Bytes whole;
   for (int i = 0; i < 300; ++i) {
-    const samples::Sample sample = samples::next(random_, types_);
+    const samples::Sample sample = samples::next(random_, types_, samples::Copies::may_interleave);
     const std::size_t first = any(sample.offsets.size());
     const std::size_t bytes = any(sample.offsets.size() - first) + 1;
     const bool dense = any(2) == 0;

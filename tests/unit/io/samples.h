@@ -48,11 +48,16 @@ inline std::optional<Sample> view_of(const oracle::Sample& type, std::int64_t di
   }
 }
 
-// The next of a random sequence that a view takes and in which nothing overlaps.
-inline Sample next(std::mt19937& random, const PredefinedTypes& types) {
+// The next of a random sequence that a view takes and in which nothing overlaps: one in which
+// copies do not lie between each other, or any.
+enum class Copies { ascend, may_interleave };
+inline Sample next(std::mt19937& random, const PredefinedTypes& types,
+                   Copies copies = Copies::ascend) {
   for (int depth = 0;; ++depth) {
     const oracle::Sample type = oracle::random_sample(random, depth % 5);
-    if (type.map.size() == 0 || !ascends(type.map.bytes(2))) continue;
+    Offsets three = type.map.bytes(3);
+    if (copies == Copies::may_interleave && ascends(type.map.bytes(1))) std::ranges::sort(three);
+    if (type.map.size() == 0 || !ascends(three)) continue;
     if (auto made = view_of(type, static_cast<std::int64_t>(random() % 3 * 17), types))
       return *made;
   }
