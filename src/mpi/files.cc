@@ -205,6 +205,19 @@ void agree(Process& self, File& file, const char* what, const std::optional<base
              failed - all.begin());
 }
 
+namespace {
+
+// Without the name of a file system in front, which ROMIO takes there: here all are the system's.
+std::string path_of(std::string_view filename) {
+  constexpr std::array<std::string_view, 8> prefixes = {
+      "ufs:", "nfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "daos:", "testfs:"};
+  for (const std::string_view prefix : prefixes)
+    if (filename.starts_with(prefix)) return std::string(filename.substr(prefix.size()));
+  return std::string(filename);
+}
+
+} // namespace
+
 void file_open(Process& self, Communicator& comm, const char* filename, int amode, Info* info,
                MPI_File* fh) {
   *fh = MPI_FILE_NULL;
@@ -214,7 +227,7 @@ void file_open(Process& self, Communicator& comm, const char* filename, int amod
   Files& files = self.instance->files;
   Communicator& own = duplicate_ranks(self, comm, "of a file");
   own.name = fmt::format("file {}", filename);
-  File& file = *files.all.make(own, std::string(filename), amode);
+  File& file = *files.all.make(own, path_of(filename), amode);
   files.live.push_back(file);
   file.errhandler = &share(self, *self.errors_of_files);
   try {
@@ -245,7 +258,7 @@ void file_close(Process& self, MPI_File* fh) {
 }
 
 void file_delete(Process&, const char* filename, Info*) {
-  io::remove_file(filename);
+  io::remove_file(path_of(filename));
 }
 
 // ---------------------------------------------------------------- what it is

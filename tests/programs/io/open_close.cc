@@ -179,6 +179,20 @@ void hints() {
   OK(MPI_Info_free(&info));
 }
 
+// As programs for ROMIO have it.
+void named_file_systems() {
+  Folder folder;
+  const std::string path = folder("file");
+  File file(MPI_COMM_WORLD, "ufs:" + path, io::new_file);
+  file.close();
+  io::barrier();
+  CHECK(std::filesystem::exists(path));
+  io::barrier();
+  if (check::rank == 0) OK(MPI_File_delete(("ufs:" + path).c_str(), MPI_INFO_NULL));
+  io::barrier();
+  CHECK(!std::filesystem::exists(path));
+}
+
 void sizes() {
   Folder folder;
   const std::string path = folder("file");
@@ -240,6 +254,7 @@ int main(int argc, char** argv) {
                      {"appending", appending},
                      {"groups", groups},
                      {"hints", hints},
+                     {"named_file_systems", named_file_systems},
                      {"sizes", sizes},
                      {"relative_names", relative_names}});
 }
