@@ -21,9 +21,9 @@ struct Communicator;
 // What is done about an error: one of the three predefined ways, or the user's function.
 struct Errhandler : base::Object {
   enum class Action : unsigned char { fatal, abort, return_code, user };
-  using Function = std::variant<std::monostate, MPI_Comm_errhandler_function*,
-                                MPI_Session_errhandler_function*, MPI_Win_errhandler_function*,
-                                MPI_File_errhandler_function*>;
+  using Function =
+      std::variant<std::monostate, MPI_Comm_errhandler_function*, MPI_Session_errhandler_function*,
+                   MPI_Win_errhandler_function*, MPI_File_errhandler_function*>;
 
   explicit Errhandler(Action what, MPI_Errhandler predefined = MPI_ERRHANDLER_NULL)
       : base::Object(base::ObjectKind::errhandler), action(what), constant(predefined) {}

@@ -112,9 +112,9 @@ struct Files {
   Files();
 
   // Completes the requests whose accesses the worker has made.
-  void collect(Process& self) {
+  void collect() {
     if (worker.under_way() != 0) [[unlikely]]
-      collect_done(self);
+      collect_done();
   }
 
   base::Slab<File> all;
@@ -126,7 +126,7 @@ struct Files {
   io::Counters counters;
 
  private:
-  void collect_done(Process& self);
+  void collect_done();
 };
 
 // Throws MPI_ERR_UNSUPPORTED_OPERATION if the file is open for sequential access.

@@ -109,7 +109,7 @@ CollectiveFileRequest::CollectiveFileRequest(Process& self, File& of, const File
   operation.number = of.comm->sequence.count(self.function);
 }
 
-void Files::collect_done(Process&) {
+void Files::collect_done() {
   while (io::Job* const job = worker.collect())
     end(*static_cast<LoneFileRequest::LoneJob*>(job)->request, job->moved, std::move(job->failure));
 }

@@ -125,7 +125,7 @@ class Instance {
       if (done()) break;
       if (moved) {
         fruitless = 0;
-        files.collect(process_);
+        files.collect();
       } else if (may_copy && shares_cores_ && fruitless > 0) {
         ++fruitless;
         give_turn();
@@ -143,7 +143,7 @@ class Instance {
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
   // nothing does what a wait does.
   void look() {
-    files.collect(process_);
+    files.collect();
     if (engine->progress()) {
       vain_looks_ = 0;
     } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {

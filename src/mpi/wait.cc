@@ -14,7 +14,7 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
     throw base::Error(*failure);
   if (process_.job->report_wanted()) [[unlikely]]
     write_hang_report();
-  files.collect(process_);
+  files.collect();
   // The thread that reads and writes files wakes nobody.
   constexpr unsigned file_us = 50;
   if (files.worker.under_way() != 0) longest_us = std::min(longest_us, file_us);

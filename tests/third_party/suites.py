@@ -319,6 +319,30 @@ def run_pnetcdf(place):
     yield "parallel tests, 4 ranks", judge(code == 0, output), output
 
 
+# ---------------------------------------------------------------- HDF5
+
+HDF5 = Debian("hdf5", "1.10.8+repack1-1", "hdf5_1.10.8+repack1.orig.tar.gz",
+              "7b38e58ff83b13fd8959a90b13bf896bc318ba096c940ab0847abf3ad41a0b31")
+# Of its `testpar`, in this order; left out are those that compute for minutes (t_cache, t_cache_image,
+# t_bigio), want a compression library (t_filters_parallel) or end by MPI_Abort (t_pflush1).
+HDF5_TESTS = ("t_mpi", "testphdf5", "t_pread", "t_init_term", "t_pshutdown", "t_prestart", "t_shapesame")
+
+
+def build_hdf5(place):
+    top = place.unpack(HDF5)
+    place.build("./configure", "--enable-parallel", "--disable-hl", "--disable-fortran",
+                "--enable-build-mode=production", "CC=mpicc", "CFLAGS=-O1 -w", cwd=top)
+    for folder, targets in (("src", ["all"]), ("test", ["libh5test.la"]), ("testpar", HDF5_TESTS)):
+        place.build("make", "-j1", *targets, cwd=top / folder)
+
+
+def run_hdf5(place):
+    folder = next(place.folder.glob("hdf5-*")) / "testpar"
+    for name in HDF5_TESTS:
+        code, output = place.job(4, 300, f"./{name}", cwd=folder)
+        yield f"{name}, 4 ranks", judge(code == 0, output), output
+
+
 # ---------------------------------------------------------------- ScaLAPACK and the BLACS
 
 SCALAPACK = Debian("scalapack", "2.2.1-2", "scalapack_2.2.1.orig.tar.gz",
@@ -361,6 +385,7 @@ SUITES = {
     "hpcc": Suite(HPCC, build_hpcc, run_hpcc, 30),
     "fftw": Suite(FFTW, build_fftw, run_fftw, 40),
     "pnetcdf": Suite(PNETCDF, build_pnetcdf, run_pnetcdf, 30),
+    "hdf5": Suite(HDF5, build_hdf5, run_hdf5, 60),
     "scalapack": Suite(SCALAPACK, build_scalapack, run_scalapack, 90),
 }
 
