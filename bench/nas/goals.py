@@ -62,7 +62,7 @@ def received(data):
              for name, _, by in programs_of(data, "receives")}
     for plane in data["wavefront"]:
         cases["wavefront, {ranks} ranks, connected {connections}, {compute_us} us".format(**plane)] = {
-            name: plane[name] for name in measure.WAVEFRONT}
+            name: plane[name] for name in measure.WAVEFRONT if name in plane}  # `mixed` came later
     for what, by in cases.items():
         for name, took in by.items():
             if name != "shared":
