@@ -227,6 +227,73 @@ void split_collectives() {
   io::works(file);
 }
 
+// Whose arguments of a collective are refused takes part all the same: nobody waits for it.
+void one_is_refused() {
+  if (!check::is_macadam()) return; // elsewhere others may wait for ever
+  Folder folder;
+  const File file(world, folder("file"), io::new_file);
+  io::set_view(file, 0, MPI_INT, MPI_INT);
+  const bool refused = check::rank == 0;
+  const std::vector<int> out(10, check::rank);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const MPI_Offset place = MPI_Offset{10} * check::rank;
+  for (int way = 0; way < 4; ++way) {
+    const MPI_Datatype type = refused ? MPI_BYTE : MPI_INT; // ten bytes are no whole ints
+    int code = MPI_SUCCESS;
+    if (way == 0) code = MPI_File_write_at_all(file, place, out.data(), 10, type, ignored);
+    if (way == 1) code = MPI_File_iwrite_at_all(file, place, out.data(), 10, type, &request);
+    if (way == 2) code = MPI_File_write_at_all_begin(file, place, out.data(), 10, type);
+    if (way == 3) code = MPI_File_write_ordered(file, out.data(), 10, type, ignored);
+    if (refused) {
+      CHECK_EQUAL(check::error_class(code), MPI_ERR_TYPE);
+      continue;
+    }
+    OK(code);
+    if (way == 1) OK(MPI_Wait(&request, ignored));
+    if (way == 2) OK(MPI_File_write_at_all_end(file, out.data(), ignored));
+    std::vector<int> in(10);
+    OK(MPI_File_read_at(file, place, in.data(), 10, MPI_INT, ignored));
+    CHECK(in == out || way == 3);
+  }
+  // A view that one cannot have nobody gets.
+  const Type odd(io::contiguous(refused ? 3 : 4, MPI_BYTE));
+  FAILS_AS(any, MPI_File_set_view(file, 0, MPI_INT, odd, "native", no_info));
+  io::view_is(file, 0, MPI_INT, MPI_INT);
+  // Infos may differ.
+  MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", refused ? info : no_info));
+  OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", refused ? no_info : info));
+  OK(MPI_Info_free(&info));
+  io::works(file);
+}
+
+// That data cannot be kept is told to all whose they are, whoever writes them.
+void full_disk() {
+  if (!check::is_macadam()) return; // others have other classes
+  MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "collective_buffering", "true"));
+  OK(MPI_Info_set(info, "cb_nodes", "1"));
+  const File file(world, "/dev/full", MPI_MODE_WRONLY, info);
+  OK(MPI_Info_free(&info));
+  const Type turns(io::every(check::size, MPI_INT));
+  io::set_view(file, MPI_Offset{4} * check::rank, MPI_INT, turns);
+  const std::vector<int> out(1000, 7);
+  MPI_Request requests[2];
+  const int full = MPI_ERR_NO_SPACE;
+  FAILS(full, MPI_File_write(file, out.data(), 1000, MPI_INT, ignored));
+  FAILS(full, MPI_File_write_all(file, out.data(), 1000, MPI_INT, ignored));
+  OK(MPI_File_iwrite_all(file, out.data(), 1000, MPI_INT, &requests[0]));
+  OK(MPI_File_iwrite(file, out.data(), 1000, MPI_INT, &requests[1]));
+  MPI_Status statuses[2];
+  FAILS(MPI_ERR_IN_STATUS, MPI_Waitall(2, requests, statuses));
+  for (const MPI_Status& status : statuses)
+    CHECK_EQUAL(check::error_class(status.MPI_ERROR), full);
+  OK(MPI_File_write_all_begin(file, out.data(), 1000, MPI_INT));
+  FAILS(full, MPI_File_write_all_end(file, out.data(), ignored));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -236,5 +303,7 @@ int main(int argc, char** argv) {
                      {"wrong_arguments", wrong_arguments},
                      {"wrong_views", wrong_views},
                      {"sequential_files", sequential_files},
-                     {"split_collectives", split_collectives}});
+                     {"split_collectives", split_collectives},
+                     {"one_is_refused", one_is_refused},
+                     {"full_disk", full_disk}});
 }
