@@ -148,6 +148,32 @@ void beside_messages() {
   });
 }
 
+// In atomic mode each write of pieces is there as a whole, also beside those of other threads by
+// the same handle.
+void atomic_writes() {
+  Folder folder;
+  const File file(MPI_COMM_WORLD, folder("file"), io::new_file);
+  const int pieces = 200;
+  const Type with_holes(io::vector(pieces, 64, 128, MPI_BYTE));
+  io::set_view(file, 0, MPI_BYTE, with_holes);
+  OK(MPI_File_set_atomicity(file, 1));
+  in_threads([&](int t) {
+    for (int i = 0; i < check::times(50, 5); ++i) {
+      const Bytes out(64 * pieces, static_cast<unsigned char>(threads * check::rank + t + 1));
+      MPI_Request request;
+      if ((i + t) % 2 == 0) {
+        OK(MPI_File_write_at(file, 0, out.data(), 64 * pieces, MPI_BYTE, MPI_STATUS_IGNORE));
+      } else {
+        OK(MPI_File_iwrite_at(file, 0, out.data(), 64 * pieces, MPI_BYTE, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      }
+      Bytes in(64 * pieces);
+      OK(MPI_File_read_at(file, 0, in.data(), 64 * pieces, MPI_BYTE, MPI_STATUS_IGNORE));
+      CHECK(std::ranges::count(in, in.front()) == 64 * pieces);
+    }
+  });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -156,5 +182,6 @@ int main(int argc, char** argv) {
                           {{"one_handle", one_handle},
                            {"one_pointer", one_pointer},
                            {"a_handle_each", a_handle_each},
-                           {"beside_messages", beside_messages}});
+                           {"beside_messages", beside_messages},
+                           {"atomic_writes", atomic_writes}});
 }
