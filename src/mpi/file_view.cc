@@ -110,26 +110,33 @@ void register_datarep(Process& self, const char* datarep, ConversionFunction rea
 
 // ---------------------------------------------------------------- views
 
-void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype,
-                   const Type& filetype, const char* datarep, Info* info) {
-  check_no_split(file);
-  const bool sequential = (file.amode & MPI_MODE_SEQUENTIAL) != 0;
-  if (disp == MPI_DISPLACEMENT_CURRENT && !sequential)
+namespace {
+
+void check_displacement(MPI_Offset disp, bool sequential) {
+  const bool current = disp == MPI_DISPLACEMENT_CURRENT;
+  if (current && !sequential)
     base::fail(MPI_ERR_ARG, "disp is MPI_DISPLACEMENT_CURRENT, which is for files opened with "
                             "MPI_MODE_SEQUENTIAL");
-  if (disp != MPI_DISPLACEMENT_CURRENT && sequential)
+  if (!current && sequential)
     base::fail(MPI_ERR_ARG,
                "disp is {} in a file opened with MPI_MODE_SEQUENTIAL, needed: "
                "MPI_DISPLACEMENT_CURRENT",
                disp);
-  if (disp < 0 && disp != MPI_DISPLACEMENT_CURRENT)
-    base::fail(MPI_ERR_ARG, "disp is {}, needed: 0 or more", disp);
-  const MPI_Offset shared = disp == MPI_DISPLACEMENT_CURRENT ? shared_position(self, file) : 0;
+  if (disp < 0 && !current) base::fail(MPI_ERR_ARG, "disp is {}, needed: 0 or more", disp);
+}
+
+} // namespace
+
+void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype,
+                   const Type& filetype, const char* datarep, Info* info) {
+  check_no_split(file);
+  const bool sequential = (file.amode & MPI_MODE_SEQUENTIAL) != 0;
+  const MPI_Offset shared = sequential ? shared_position(self, file) : 0;
   std::shared_ptr<const io::View> view;
   agree(self, file, "given a view", attempt([&] {
-          const MPI_Offset begin = disp != MPI_DISPLACEMENT_CURRENT
-                                       ? disp
-                                       : file.view->offset_of(file.view->position_of(shared));
+          check_displacement(disp, sequential);
+          const MPI_Offset begin =
+              sequential ? file.view->offset_of(file.view->position_of(shared)) : disp;
           view = std::make_shared<io::View>(begin, etype, filetype,
                                             representation_of(self, datarep), self.types[MPI_BYTE]);
           if (view->overlaps() && (file.amode & MPI_MODE_RDONLY) == 0)

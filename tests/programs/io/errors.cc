@@ -256,8 +256,9 @@ void one_is_refused() {
     CHECK(in == out || way == 3);
   }
   // A view that one cannot have nobody gets.
-  const Type odd(io::contiguous(refused ? 3 : 4, MPI_BYTE));
+  const Type odd(io::contiguous(refused ? 3 : 4, MPI_BYTE)); // no whole int
   FAILS_AS(any, MPI_File_set_view(file, 0, MPI_INT, odd, "native", no_info));
+  FAILS_AS(any, MPI_File_set_view(file, refused ? -3 : 3, MPI_INT, MPI_INT, "native", no_info));
   io::view_is(file, 0, MPI_INT, MPI_INT);
   // Infos may differ.
   MPI_Info info;
