@@ -22,6 +22,7 @@ struct Access {
   MPI_Count position;
   Data memory;
   bool atomic = false; // no other access to the file is seen in part, nor sees this one so
+  bool writes = false; // for move()
 
   [[nodiscard]] MPI_Count bytes() const {
     return view->has_data() ? static_cast<MPI_Count>(memory.bytes()) : 0;
@@ -32,6 +33,10 @@ struct Access {
 // make system calls that may take long, and may be called by any thread.
 std::size_t read(const Access& access);
 std::size_t write(const Access& access);
+// The one that the access says.
+inline std::size_t move(const Access& access) {
+  return access.writes ? write(access) : read(access);
+}
 
 // The user's data as they are in the stream: themselves, or a converted copy of them.
 class Converted {

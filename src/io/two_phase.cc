@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,19 @@ struct Span {
     return begin < other.end && other.begin < end && begin < end && other.begin < other.end;
   }
 };
+
+// From the first to the last byte that anybody moves, and how many all move.
+Span union_of(std::span<const Span> spans) {
+  Span all;
+  for (const Span& span : spans) {
+    if (span.bytes == 0) continue;
+    all.begin = all.bytes == 0 ? span.begin : std::min(all.begin, span.begin);
+    all.end = std::max(all.end, span.end);
+    all.bytes += span.bytes;
+    all.piece = std::min(all.piece, span.piece);
+  }
+  return all;
+}
 
 // A piece of a window, from its begin on.
 struct Extent {
@@ -91,14 +105,8 @@ struct Part {
 class TwoPhase {
  public:
   TwoPhase(Comm& comm, CollectiveAccess& what, std::span<const Span> spans)
-      : comm_(comm), what_(what), access_(what.access), spans_(spans),
+      : comm_(comm), what_(what), access_(what.access), spans_(spans), all_(union_of(spans)),
         memory_(*access_.memory.type, access_.memory.address, access_.memory.count) {
-    for (const Span& span : spans) {
-      if (span.begin == span.end) continue;
-      if (all_.begin == all_.end) all_ = span;
-      all_.begin = std::min(all_.begin, span.begin);
-      all_.end = std::max(all_.end, span.end);
-    }
     window_ = std::clamp<MPI_Count>(what.buffering->window, boundary_unit, longest_window);
     divide();
   }
@@ -123,6 +131,7 @@ class TwoPhase {
   [[nodiscard]] MPI_Offset boundary(std::size_t aggregator) const;
   [[nodiscard]] Span window_of(const Span& domain) const;
   void collect(Section& section, const Span& window);
+  void serve(const Span& where);
   [[nodiscard]] const Part* own_part() const;
   [[nodiscard]] std::byte* straight(const Part& part) const;
   [[nodiscard]] std::byte* send_buffer(Part& part);
@@ -134,8 +143,8 @@ class TwoPhase {
   CollectiveAccess& what_;
   const Access& access_;
   const std::span<const Span> spans_;
+  const Span all_;
   datatype::PackCursor memory_;
-  Span all_;
   MPI_Count window_ = 0;
   MPI_Count windows_ = 0;
   MPI_Count number_ = 0;
@@ -207,10 +216,14 @@ void TwoPhase::begin_window(MPI_Count number) {
     if (own.meets(window)) collect(section, window);
   }
   now_ = domain_ ? window_of(*domain_) : Span{};
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    if (rank == comm_.rank() || !spans_[static_cast<std::size_t>(rank)].meets(now_)) continue;
-    serving_.emplace_back().rank = rank;
-  }
+  serve(now_);
+}
+
+// A part for each other rank that has data there.
+void TwoPhase::serve(const Span& where) {
+  for (int rank = 0; rank < comm_.size(); ++rank)
+    if (rank != comm_.rank() && spans_[static_cast<std::size_t>(rank)].meets(where))
+      serving_.emplace_back().rank = rank;
 }
 
 // What this rank asks of itself; null: nothing.
@@ -257,13 +270,13 @@ void TwoPhase::tell_extents(Batch& batch) {
     if (part.rank == comm_.rank() || part.extents.empty()) continue;
     if (part.extents.size() > 1)
       batch.send(part.rank, comm_.bytes(part.extents.data(), bytes_of(part)));
-    if (what_.writes) batch.send(part.rank, comm_.bytes(send_buffer(part), part.question.bytes));
+    if (access_.writes) batch.send(part.rank, comm_.bytes(send_buffer(part), part.question.bytes));
   }
   for (Part& part : serving_) {
     part.extents.assign(part.question.extents, part.question.first);
     if (part.extents.size() > 1)
       batch.receive(part.rank, comm_.bytes(part.extents.data(), bytes_of(part)));
-    if (!what_.writes || part.extents.empty()) continue;
+    if (!access_.writes || part.extents.empty()) continue;
     part.data = receive_buffer(part);
     batch.receive(part.rank, comm_.bytes(part.data, part.question.bytes));
   }
@@ -404,22 +417,20 @@ void TwoPhase::acknowledge(Batch& batch) {
   serving_.clear();
   for (const Section& section : sections_)
     asking_.emplace_back().rank = section.rank;
-  for (int rank = 0; domain_ && rank < comm_.size(); ++rank) {
-    if (rank == comm_.rank() || !spans_[static_cast<std::size_t>(rank)].meets(*domain_)) continue;
-    serving_.emplace_back().rank = rank;
-    serving_.back().answer.error = failure_ ? failure_->error_class : MPI_SUCCESS;
-  }
+  if (domain_) serve(*domain_);
+  for (Part& part : serving_)
+    part.answer.error = failure_ ? failure_->error_class : MPI_SUCCESS;
   answer(batch);
 }
 
 void TwoPhase::note(int rank, const Answer& told) {
   if (told.error == MPI_SUCCESS || told_) return;
   told_ = base::make_error(told.error, "rank {}, which {} the file for this one, could not", rank,
-                           what_.writes ? "writes" : "reads");
+                           access_.writes ? "writes" : "reads");
 }
 
 void TwoPhase::end() {
-  if (what_.writes) {
+  if (access_.writes) {
     for (const Part& part : asking_)
       note(part.rank, part.answer);
     what_.moved = static_cast<std::size_t>(access_.bytes());
@@ -467,28 +478,15 @@ Task move_together(Comm& comm, TwoPhase& access, bool writes) {
 }
 
 // Whether aggregators may help: not if pieces are not in order, nor where hardly any are moved.
-bool can_help(std::span<const Span> spans) {
-  Span all;
-  for (const Span& span : spans) {
-    if (span.bytes == 0) continue;
-    if (span.piece == 0) return false;
-    all.begin = all.bytes == 0 ? span.begin : std::min(all.begin, span.begin);
-    all.end = std::max(all.end, span.end);
-    all.bytes += span.bytes;
-  }
-  return all.bytes >= (all.end - all.begin) / thinnest;
+bool can_help(const Span& all) {
+  return all.piece != 0 && all.bytes >= (all.end - all.begin) / thinnest;
 }
 
-// Whether ranks move short pieces that lie between those of others.
+// Whether what ranks move lies between what others do.
 bool interleave(std::span<const Span> spans) {
   std::vector<Span> sorted;
-  MPI_Count piece = INT64_MAX;
-  for (const Span& span : spans) {
-    if (span.bytes == 0) continue;
-    sorted.push_back(span);
-    piece = std::min(piece, span.piece);
-  }
-  if (piece > longest_piece) return false;
+  std::ranges::copy_if(spans, std::back_inserter(sorted),
+                       [](const Span& span) { return span.bytes != 0; });
   std::ranges::sort(sorted, {}, &Span::begin);
   return std::ranges::adjacent_find(sorted, [](const Span& before, const Span& after) {
            return after.begin < before.end;
@@ -505,7 +503,7 @@ Span span_of(const Access& access) {
 
 void move_alone(CollectiveAccess& what) {
   ++what.counters->alone;
-  what.moved = what.writes ? write(what.access) : read(what.access);
+  what.moved = move(what.access);
 }
 
 } // namespace
@@ -540,14 +538,16 @@ Task access_together(coll::Collective& self) {
   blocks.type = &self.shared->byte;
   Task exchange = coll::allgather_on(self, blocks);
   co_await exchange;
-  if (!can_help(spans) || (when != Buffering::When::always && !interleave(spans))) {
+  const Span all = union_of(spans);
+  const bool need_help = all.piece <= longest_piece && interleave(spans);
+  if (!can_help(all) || (when != Buffering::When::always && !need_help)) {
     move_alone(what);
     co_return;
   }
   ++what.counters->together;
   TwoPhase access(self, what, spans);
-  Task move = move_together(self, access, what.writes);
-  co_await move;
+  Task moved = move_together(self, access, what.access.writes);
+  co_await moved;
 }
 
 } // namespace macadam::io

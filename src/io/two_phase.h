@@ -35,7 +35,6 @@ struct Counters {
 // A collective access, Arguments::extra of the collective.
 struct CollectiveAccess {
   Access access;
-  bool writes;
   std::shared_ptr<const Buffering> buffering;
   Counters* counters;
   std::size_t moved = 0; // bytes, once it is complete

@@ -132,13 +132,7 @@ MPI_Count View::data_before_in_tile(MPI_Offset end) const {
 Pieces::Pieces(const View& view, MPI_Count position, MPI_Count bytes)
     : cursor_(view.in_file(), at(view.displacement()),
               copies_for(view.in_file(), position + bytes)),
-      end_(view.has_data() ? position + bytes : position) {
-  seek(position);
-}
-
-void Pieces::seek(MPI_Count position) {
-  unread_ = end_ - position;
-  next_ = ahead_ = {0, 0};
+      unread_(view.has_data() ? bytes : 0) {
   if (unread_ != 0) cursor_.seek(position);
   fetch();
 }

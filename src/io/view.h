@@ -91,8 +91,6 @@ class Pieces {
   Piece next(MPI_Count most = INT64_MAX, MPI_Offset end = INT64_MAX);
   // The same, without its limits; it stays the next one.
   [[nodiscard]] const Piece& peek() const { return next_; }
-  // Continues at this position of the stream.
-  void seek(MPI_Count position);
   // Bytes of the stream that have not been asked for.
   [[nodiscard]] MPI_Count left() const { return unread_ + ahead_.bytes + next_.bytes; }
 
@@ -100,8 +98,7 @@ class Pieces {
   void fetch();
 
   datatype::PackCursor cursor_;
-  const MPI_Count end_;  // position
-  MPI_Count unread_ = 0; // bytes that the cursor has not come to
+  MPI_Count unread_; // bytes that the cursor has not come to
   Piece next_{0, 0};
   Piece ahead_{0, 0}; // does not touch it
 };

@@ -7,7 +7,7 @@ namespace macadam::io {
 
 void Job::run() noexcept {
   try {
-    moved = writes ? write(access) : read(access);
+    moved = move(access);
   } catch (...) {
     failure = base::caught("to read or write a file");
   }

@@ -17,7 +17,6 @@ namespace macadam::io {
 // An access that a thread of the library's makes while the program computes.
 struct Job {
   Access access{};
-  bool writes = false;
   // Once it is done:
   std::size_t moved = 0;
   std::optional<base::Error> failure;

@@ -155,7 +155,8 @@ void begin_together(Process& self, File& file, bool writes, const MakeMove& make
                     MPI_Request* request);
 
 // Split collectives, of which one at a time is under way on a file.
-void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make);
+void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make,
+                 const void* buffer);
 void end_split(Process& self, File& file, const char* name, const void* buffer, MPI_Status* status);
 
 // Throws what went wrong here, or that it did on another rank: `what` could not be done to the
@@ -171,9 +172,6 @@ std::optional<base::Error> attempt(Act&& act) {
     return base::caught("for a file");
   }
 }
-// All ranks have come.
-void meet(Process& self, File& file);
-
 // Positions of a view: of the end of the file, or the first etype behind it.
 [[nodiscard]] MPI_Offset end_of(const File& file);
 // What MPI_File_seek and its like mean: throws MPI_ERR_ARG if it is before the begin.

@@ -68,6 +68,12 @@ void on_collective_end(coll::Collective& operation, void* argument) noexcept {
   end(request, request.what.moved, attempt([&] { operation.rethrow(); }));
 }
 
+io::Access access_of(const File& file, const FileMove& move, const io::Converted& data,
+                     bool atomic) {
+  return {&*file.disk,   move.view.get(), move.view->position_of(move.offset),
+          data.stream(), atomic,          move.writes};
+}
+
 io::Converted converted(Process& self, const FileMove& move) {
   io::Converted data(*move.view, move.user, self.types[MPI_BYTE]);
   if (move.writes) data.to_file();
@@ -84,22 +90,20 @@ FileRequest::FileRequest(Process& self, File& of, const FileMove& what, io::Conv
 }
 
 io::Access FileRequest::access() const {
-  return {&*file.disk, move.view.get(), move.view->position_of(move.offset), data.stream(),
-          file.atomic};
+  return access_of(file, move, data, file.atomic);
 }
 
 LoneFileRequest::LoneFileRequest(Process& self, File& of, const FileMove& what,
                                  io::Converted&& converted)
     : FileRequest(self, of, what, std::move(converted), lone_class) {
   job.access = access();
-  job.writes = move.writes;
   job.request = this;
 }
 
 CollectiveFileRequest::CollectiveFileRequest(Process& self, File& of, const FileMove& wanted,
                                              io::Converted&& converted)
     : FileRequest(self, of, wanted, std::move(converted), collective_class),
-      what{access(), move.writes, of.buffering, &self.instance->files.counters},
+      what{access(), of.buffering, &self.instance->files.counters},
       operation(*self.instance->coll, of.comm->collective, of.comm->boards, of.comm->machines,
                 &io::access_together, arguments) {
   arguments.extra = &what;
@@ -169,9 +173,7 @@ MPI_Count move_alone(Process& self, File& file, const FileMove& move, MPI_Status
   {
     const LetGo let_go(self);
     io::Converted data = converted(self, move);
-    const io::Access access{&*file.disk, move.view.get(), move.view->position_of(move.offset),
-                            data.stream(), atomic};
-    moved = move.writes ? io::write(access) : io::read(access);
+    moved = io::move(access_of(file, move, data, atomic));
     of_user = moved_of_user(move, data, moved);
   }
   set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, of_user);
@@ -244,17 +246,10 @@ void begin_together(Process& self, File& file, bool writes, const MakeMove& make
   throw *all.refused;
 }
 
-void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make) {
-  const void* buffer = nullptr;
+void begin_split(Process& self, File& file, const char* name, bool writes, const MakeMove& make,
+                 const void* buffer) {
   MPI_Request begun = MPI_REQUEST_NULL;
-  begin_together(
-      self, file, writes,
-      [&] {
-        FileMove move = make();
-        buffer = move.user.address;
-        return move;
-      },
-      &begun);
+  begin_together(self, file, writes, make, &begun);
   file.split = {name, begun, buffer};
 }
 
@@ -340,7 +335,7 @@ void bring_back(File& file, MPI_Count missing) {
                                const Type& type) {                                                 \
     check_no_split(file);                                                                          \
     const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
-    begin_split(self, file, "MPI_File_" #verb "_all", writes, make);                               \
+    begin_split(self, file, "MPI_File_" #verb "_all", writes, make, buf);                          \
   }                                                                                                \
   void file_##verb##_all_end(Process& self, File& file, buffer buf, MPI_Status* status) {          \
     end_split(self, file, "MPI_File_" #verb "_all", buf, status);                                  \
@@ -349,7 +344,7 @@ void bring_back(File& file, MPI_Count missing) {
                                   MPI_Count count, const Type& type) {                             \
     check_no_split(file);                                                                          \
     const auto make = [&] { return at(self, file, writes, offset, buf, count, type); };            \
-    begin_split(self, file, "MPI_File_" #verb "_at_all", writes, make);                            \
+    begin_split(self, file, "MPI_File_" #verb "_at_all", writes, make, buf);                       \
   }                                                                                                \
   void file_##verb##_at_all_end(Process& self, File& file, buffer buf, MPI_Status* status) {       \
     end_split(self, file, "MPI_File_" #verb "_at_all", buf, status);                               \

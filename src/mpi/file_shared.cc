@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The file pointer that all ranks share. It is a number in a window, at rank 0; a rank that reads
 // or writes adds to it what it takes, in one fetch-and-add for which nobody has to act.
-#include "coll/operations.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/file.h"
@@ -48,21 +47,17 @@ MPI_Offset advance(Process& self, File& file, MPI_Offset etypes) {
 
 } // namespace
 
-void meet(Process& self, File& file) {
-  run(self, *file.comm, {"barrier", &coll::barrier, {}, nullptr});
-}
-
 MPI_Offset shared_position(Process& self, File& file) {
-  meet(self, file);
+  barrier(self, *file.comm);
   MPI_Offset position = file.comm->rank() == 0 ? advance(self, file, 0) : 0;
   bcast_bytes(self, *file.comm, &position, sizeof position, 0);
   return position;
 }
 
 void set_shared_pointer(Process& self, File& file, MPI_Offset position) {
-  meet(self, file); // nobody uses it
+  barrier(self, *file.comm); // nobody uses it
   if (file.comm->rank() == 0) advance(self, file, position - advance(self, file, 0));
-  meet(self, file);
+  barrier(self, *file.comm);
 }
 
 void file_seek_shared(Process& self, File& file, MPI_Offset offset, int whence) {
@@ -130,7 +125,7 @@ FileMove in_order(Process& self, File& file, bool writes, const void* buf, MPI_C
                                    const Type& type) {                                             \
     check_no_split(file);                                                                          \
     const auto make = [&] { return in_order(self, file, writes, buf, count, type); };              \
-    begin_split(self, file, "MPI_File_" #verb "_ordered", writes, make);                           \
+    begin_split(self, file, "MPI_File_" #verb "_ordered", writes, make, buf);                      \
   }                                                                                                \
   void file_##verb##_ordered_end(Process& self, File& file, buffer buf, MPI_Status* status) {      \
     end_split(self, file, "MPI_File_" #verb "_ordered", buf, status);                              \

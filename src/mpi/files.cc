@@ -2,13 +2,11 @@
 // Files opened, closed and asked about.
 #include "mpi/file.h"
 
-#include "coll/operations.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
 #include "mpi/joint.h"
 #include "mpi/process.h"
-#include "mpi/window.h"
 
 #include <algorithm>
 #include <array>
@@ -76,6 +74,12 @@ bool can_be(std::string_view key, std::string_view value) {
   return number(value).has_value();
 }
 
+io::Buffering::When when_of(std::string_view collective_buffering) {
+  if (collective_buffering == "true") return io::Buffering::When::always;
+  if (collective_buffering == "false") return io::Buffering::When::never;
+  return io::Buffering::When::interleaved;
+}
+
 // The ranks that read and write for all: spread over the machines, and over those of each.
 std::vector<int> aggregators_of(Process& self, const Communicator& comm, int wanted) {
   std::map<int, std::vector<int>> machines; // those of other jobs are not known
@@ -103,18 +107,14 @@ File::File(Communicator& own, std::string name, int mode)
 // The hints of rank 0 count, so that all ranks act alike. Collective, whoever gives some.
 void agree_on_buffering(Process& self, File& file, const Info* info) {
   file.hints.take(info, can_be);
-  const std::string& when = file.hints["collective_buffering"];
   struct {
-    std::int64_t when, window, aggregators;
-  } first{when == "true"    ? 1
-          : when == "false" ? 2
-                            : 0,
-          *number(file.hints["cb_buffer_size"]), *number(file.hints["cb_nodes"])};
+    io::Buffering::When when;
+    std::int64_t window, aggregators;
+  } first{when_of(file.hints["collective_buffering"]), *number(file.hints["cb_buffer_size"]),
+          *number(file.hints["cb_nodes"])};
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
   auto buffering = std::make_shared<io::Buffering>();
-  using When = io::Buffering::When;
-  buffering->when = std::array{When::interleaved, When::always,
-                               When::never}[static_cast<std::size_t>(first.when)];
+  buffering->when = first.when;
   buffering->window = first.window;
   buffering->aggregators = aggregators_of(
       self, *file.comm, static_cast<int>(std::min<std::int64_t>(first.aggregators, INT32_MAX)));
@@ -151,18 +151,13 @@ int open_flags(int amode) {
 void open_on_disk(Process& self, File& file) {
   const auto mode = static_cast<unsigned>(*number(file.hints["file_perm"], 8));
   const int flags = open_flags(file.amode);
-  std::int32_t first = MPI_SUCCESS;
+  const auto open_with = [&](int how) {
+    return attempt([&] { file.disk.emplace(file.path, how, mode); });
+  };
   std::optional<base::Error> own;
-  if (file.comm->rank() == 0) {
-    own = attempt([&] { file.disk.emplace(file.path, flags, mode); });
-    first = own ? own->error_class : MPI_SUCCESS;
-  }
-  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  if (file.comm->rank() != 0 && first == MPI_SUCCESS)
-    own = attempt([&] { file.disk.emplace(file.path, flags & ~(O_CREAT | O_EXCL), mode); });
-  if (own && file.comm->rank() == 0) throw *own;
-  if (first != MPI_SUCCESS)
-    base::fail(first, "{} could not be opened by rank 0 of the communicator", file.path);
+  if (file.comm->rank() == 0) own = open_with(flags);
+  share_error(self, *file.comm, 0, own);
+  if (file.comm->rank() != 0) own = open_with(flags & ~(O_CREAT | O_EXCL));
   agree(self, file, "opened", own);
 }
 
@@ -221,9 +216,7 @@ std::string path_of(std::string_view filename) {
 void file_open(Process& self, Communicator& comm, const char* filename, int amode, Info* info,
                MPI_File* fh) {
   *fh = MPI_FILE_NULL;
-  if (comm.inter())
-    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a file needs an intracommunicator",
-               describe(comm));
+  check_intra(comm, "comm");
   Files& files = self.instance->files;
   Communicator& own = duplicate_ranks(self, comm, "of a file");
   own.name = fmt::format("file {}", filename);
@@ -245,7 +238,7 @@ void file_close(Process& self, MPI_File* fh) {
   self.instance->wait_until([&] { return file.under_way == 0; });
   // The data are where whoever opens the file sees them, if not on the device: that takes long, and
   // MPI_File_sync sees to it.
-  meet(self, file); // nobody needs it any more
+  barrier(self, *file.comm); // nobody needs it any more
   const bool deletes = (file.amode & MPI_MODE_DELETE_ON_CLOSE) != 0 && file.comm->rank() == 0;
   const std::optional<base::Error> failure = attempt([&] {
     file.disk->close();
@@ -300,14 +293,11 @@ void check_size(const File& file, MPI_Offset size) {
 
 // One rank does something to the file, and all learn how it went.
 template <class Act>
-void by_first(Process& self, File& file, const char* what, Act&& act) {
-  meet(self, file); // what others have begun before is done
+void by_first(Process& self, File& file, Act&& act) {
+  barrier(self, *file.comm); // what others have begun before is done
   std::optional<base::Error> own;
   if (file.comm->rank() == 0) own = attempt(act);
-  std::int32_t code = own ? own->error_class : MPI_SUCCESS;
-  bcast_bytes(self, *file.comm, &code, sizeof code, 0);
-  if (own) throw *own;
-  if (code != MPI_SUCCESS) base::fail(code, "rank 0 of the file could not {} {}", what, file.path);
+  share_error(self, *file.comm, 0, own);
 }
 
 } // namespace
@@ -315,13 +305,13 @@ void by_first(Process& self, File& file, const char* what, Act&& act) {
 void file_set_size(Process& self, File& file, MPI_Offset size) {
   check_size(file, size);
   check_no_split(file);
-  by_first(self, file, "given its size", [&] { file.disk->resize(size); });
+  by_first(self, file, [&] { file.disk->resize(size); });
 }
 
 void file_preallocate(Process& self, File& file, MPI_Offset size) {
   check_size(file, size);
   check_no_split(file);
-  by_first(self, file, "given room", [&] { file.disk->preallocate(size); });
+  by_first(self, file, [&] { file.disk->preallocate(size); });
 }
 
 void file_sync(Process& self, File& file) {

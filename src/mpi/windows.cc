@@ -2,7 +2,6 @@
 // Windows made, freed and asked about.
 #include "mpi/window.h"
 
-#include "coll/operations.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
@@ -85,10 +84,7 @@ bool is_set(const Window& window, std::string_view key) {
 
 // A window without memory yet.
 Window& make_window(Process& self, Communicator& comm, int flavor, const Info* info) {
-  if (comm.inter()) {
-    base::fail(MPI_ERR_COMM, "{} is an intercommunicator; a window needs an intracommunicator",
-               describe(comm));
-  }
+  check_intra(comm, "comm");
   Communicator& own = duplicate_ranks(self, comm, "of a window");
   Window& window = *self.instance->windows.all.make(self, own, flavor);
   self.instance->windows.live.push_back(window);
@@ -104,10 +100,6 @@ void discard(Process& self, Window& window) {
   release(self, *window.comm);
   base::List<Window>::erase(window);
   give_back(self.instance->windows.all, window);
-}
-
-void barrier(Process& self, Window& window) {
-  run(self, *window.comm, {"barrier", &coll::barrier, {}, nullptr});
 }
 
 // Tells the others about this rank's memory, and learns of theirs.
@@ -140,7 +132,7 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
   }
   if (code != MPI_SUCCESS) throw base::Error(code, failure);
   window.rma.join(std::move(all), kind);
-  if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, window); // rows are read
+  if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, *window.comm); // rows are read
 }
 
 // Memory of the library, which local peers map; null for none.
@@ -268,7 +260,7 @@ void win_free(Process& self, MPI_Win* win) {
   window.rma.leave();
   if (window.attributes) window.attributes->clear(window.handle());
   // Others may access our memory until they are here.
-  barrier(self, window);
+  barrier(self, *window.comm);
   window.rma.deregister_window();
   self.handles.forget(window.handle());
   discard(self, window);

@@ -122,7 +122,7 @@ TEST_P(Accesses, WorkForThoseWhoDoNotWait) {
     jobs[i].access = {i == 5 ? &nowhere : file_.get(), &view,
                       static_cast<MPI_Count>(i * data.size()),
                       Data{data.data(), static_cast<MPI_Count>(data.size()), &types_[MPI_BYTE]}};
-    jobs[i].writes = true;
+    jobs[i].access.writes = true;
     worker.begin(jobs[i]);
   }
   for (std::size_t i = 0; i < jobs.size();) {
