@@ -220,7 +220,18 @@ void Waiter::yield() {
   const double before = system_.now();
   system_.yield();
   const double after = system_.now();
-  if (cost_.add(before, after) && (!oversubscribed() || others_want_a_core())) cost_.avoid(after);
+  if (cost_.add(before, after) && (!oversubscribed() || others_keep_wanting())) cost_.avoid(after);
+}
+
+// Not by one look, unless they did lately: what the system counts is of one moment, in which a
+// neighbour that has said that it sleeps may not do so yet, and anybody may run for a short time.
+bool Waiter::others_keep_wanting() {
+  constexpr unsigned enough = 2;
+  const bool want = others_want_a_core();
+  const unsigned before = wanted_.load(std::memory_order_relaxed);
+  const unsigned now = want ? std::min(before + 1, enough) : before - std::min(before, 1U);
+  wanted_.store(now, std::memory_order_relaxed);
+  return want && now == enough;
 }
 
 void Waiter::announce_sleep() {

@@ -136,12 +136,18 @@ class CrowdedMachine final : public FakeSystem {
  public:
   int sleeps = 0;
   unsigned running = 0, all_cores = 1;
+  unsigned more = 0; // that run at every second look
 
   [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
   void yield() noexcept override { time += 3 * ms; }
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
-  [[nodiscard]] unsigned running_threads() noexcept override { return running; }
+  [[nodiscard]] unsigned running_threads() noexcept override {
+    return running + (looks_++ % 2 == 0 ? more : 0);
+  }
   [[nodiscard]] unsigned cores() noexcept override { return all_cores; }
+
+ private:
+  unsigned looks_ = 0;
 };
 
 class CrowdedWait : public testing::Test {
@@ -180,6 +186,11 @@ TEST_F(CrowdedWait, SleepsInsteadOfYieldingToOtherProgramsWhereCoresAreShared) {
 }
 
 TEST_F(CrowdedWait, YieldsToProcessesOfTheJobThatCompute) {
+  EXPECT_GT(yields({1, 2}, 2), 0u);
+}
+
+TEST_F(CrowdedWait, YieldsToThemAlsoIfOthersRunForAMoment) {
+  machine.more = 1;
   EXPECT_GT(yields({1, 2}, 2), 0u);
 }
 
