@@ -39,9 +39,11 @@ FIGURES = {
            ("overlapped", "overlapped with computation, time over computation", "ratio"))},
     "partitioned_overlap": ("Partitioned: 1 MiB in 16 partitions by 2 threads, time over full overlap, by "
                             "microseconds computed for each", "ratio", True),
+    "allocated_overlap": ("The same, received into memory of MPI_Alloc_mem", "ratio", True),
     "send_after_overlap": ("The same with one send behind all", "ratio", True),
     "by_hand_overlap": ("The same by copies into shared memory, without MPI", "ratio", True),
     "partitioned_waited": ("Partitioned, to a receiver that waits from the beginning", "ratio", True),
+    "allocated_waited": ("The same, received into memory of MPI_Alloc_mem", "ratio", True),
     "send_after_waited": ("The same with one send behind all", "ratio", True),
     "by_hand_waited": ("The same by copies into shared memory, without MPI", "ratio", True),
     "put_flush_us": ("Put of 8 bytes and flush, allocated window", "us", True),

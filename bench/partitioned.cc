@@ -2,14 +2,14 @@
 // Partitioned communication beside computation: both ranks compute with two threads, as long for
 // each of 16 partitions; rank 0 fills the partition of 1 MiB behind each step and marks it, rank 1
 // receives, and reads all of it at the end. Prints the time from a barrier until both sides have
-// ended, over that of the computation alone (full overlap): with partitioned communication
-// (`partitioned_overlap`), with one ordinary send behind all (`send_after_overlap`), and without
-// MPI: the threads copy each partition into a window of shared memory, where the receiver reads it
+// ended, over that of the computation alone (full overlap): with partitioned communication into the
+// program's own memory (`partitioned_overlap`) and into memory of MPI_Alloc_mem
+// (`allocated_overlap`), with one ordinary send behind all (`send_after_overlap`), and without MPI:
+// the threads copy each partition into a window of shared memory, where the receiver reads it
 // (`by_hand_overlap`), which is the least that there is to do. Then the same with a receiver that
-// does not compute, but waits from the beginning (`partitioned_waited`, `send_after_waited`,
-// `by_hand_waited`); there the computation alone is that of rank 0 while rank 1 sleeps, outside of
-// MPI, and what rank 1 takes to read comes to it. The parameter is the computation of a step, in
-// microseconds.
+// does not compute, but waits from the beginning (`partitioned_waited` and its like); there the
+// computation alone is that of rank 0 while rank 1 sleeps, outside of MPI, and what rank 1 takes to
+// read comes to it. The parameter is the computation of a step, in microseconds.
 //
 //   partitioned US ...
 #include "bench.h"
@@ -86,6 +86,48 @@ class Window {
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
+// All partitions, in memory of the library's choice.
+class Allocated {
+ public:
+  Allocated() {
+    MPI_Alloc_mem(partitions * bytes, MPI_INFO_NULL, &memory_);
+    std::memset(memory_, 0, partitions * bytes);
+  }
+  Allocated(const Allocated&) = delete;
+  Allocated& operator=(const Allocated&) = delete;
+  ~Allocated() { MPI_Free_mem(memory_); }
+
+  [[nodiscard]] char* data() const { return memory_; }
+
+ private:
+  char* memory_ = nullptr;
+};
+
+// The same data as partitioned sends of rank 0, received into `to` by rank 1.
+class Sending {
+ public:
+  Sending(std::vector<char>& data, char* to, int tag) {
+    if (bench::rank == 0)
+      MPI_Psend_init(data.data(), partitions, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &request_);
+    else
+      MPI_Precv_init(to, partitions, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &request_);
+  }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+  ~Sending() { MPI_Request_free(&request_); }
+
+  void start() { MPI_Start(&request_); }
+  void ready(int partition) {
+    if (bench::rank == 0) MPI_Pready(partition, request_);
+  }
+  void wait() { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
+
+ private:
+  MPI_Request request_;
+};
+
 // Seconds of a round: the slower side's, from a barrier on.
 template <class Round>
 double time(Round round) {
@@ -114,20 +156,23 @@ void measure(double us, bool receiver_computes) {
   const long iterations = bench::iterations_for(us * 1e-6);
   std::vector<char> data(std::size_t{partitions} * bytes, 0), other(data);
   std::vector<char>& mine = bench::rank == 0 ? data : other; // what is received is not computed on
-  MPI_Request request;
-  if (bench::rank == 0)
-    MPI_Psend_init(data.data(), partitions, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &request);
-  else
-    MPI_Precv_init(data.data(), partitions, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &request);
+  const Allocated allocated;
+  Sending into_own(data, data.data(), 1), into_allocated(data, allocated.data(), 3);
   Window window;
   // All in turn, so that what disturbs one disturbs the others.
-  std::vector<double> alone, partitioned, after, by_hand;
+  std::vector<double> alone, partitioned, into_memory, after, by_hand;
   const auto time_and_read = [&](auto round) {
     return time([&] {
       round();
       if (bench::rank == 1) read(data.data());
+    });
+  };
+  const auto time_sending = [&](Sending& sending, const char* received) {
+    return time([&] {
+      sending.start();
+      if (computes) compute(mine, iterations, [&](int i) { sending.ready(i); });
+      sending.wait();
+      if (bench::rank == 1) read(received);
     });
   };
   for (int round = 0; round < rounds; ++round) {
@@ -136,14 +181,8 @@ void measure(double us, bool receiver_computes) {
     };
     alone.push_back(receiver_computes ? time_and_read(computation)
                                       : time_beside_a_sleeper(us, data.data(), computation));
-    partitioned.push_back(time_and_read([&] {
-      MPI_Start(&request);
-      if (computes)
-        compute(mine, iterations, [&](int i) {
-          if (bench::rank == 0) MPI_Pready(i, request);
-        });
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }));
+    partitioned.push_back(time_sending(into_own, data.data()));
+    into_memory.push_back(time_sending(into_allocated, allocated.data()));
     after.push_back(time_and_read([&] {
       MPI_Request ordinary = MPI_REQUEST_NULL;
       if (bench::rank == 1)
@@ -162,12 +201,12 @@ void measure(double us, bool receiver_computes) {
       if (bench::rank == 1) read(window.wait_for_all(number));
     }));
   }
-  MPI_Request_free(&request);
   const double full = bench::median(alone);
   const auto figure = [&](const char* name, const char* waited, double value) {
     bench::figure(receiver_computes ? name : waited, static_cast<long>(us), value / full);
   };
   figure("partitioned_overlap", "partitioned_waited", bench::median(partitioned));
+  figure("allocated_overlap", "allocated_waited", bench::median(into_memory));
   figure("send_after_overlap", "send_after_waited", bench::median(after));
   figure("by_hand_overlap", "by_hand_waited", bench::median(by_hand));
 }

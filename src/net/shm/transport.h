@@ -295,6 +295,8 @@ class Transport : public engine::Transport {
                     std::byte*& address) noexcept;
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie, std::uint32_t notification);
+  Posted copy_at_once(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
+                      std::uint32_t notification);
   bool start(Stream& stream);
   bool tell(Stream& stream);
   bool answer(const Stream& stream);

@@ -279,6 +279,44 @@ TEST(Copies, PutsAtOnceWaitInTheSegmentUntilTheTargetPolls) {
       });
 }
 
+// In place before the target polls, which then is told, in order with messages.
+TEST(Copies, PutsAtOnceGoStraightToMappedMemory) {
+  constexpr std::size_t bytes = 200'000, places = 3; // more than a chunk holds
+  Steps steps;
+  run_pair(
+      {}, Hindrance::none,
+      [&](Endpoint& self) {
+        auto* const memory = static_cast<std::byte*>(self.transport().allocate(places * bytes));
+        std::uint32_t seen = 0;
+        self.on_put_do = [&](Rank, std::uint32_t notification, std::size_t notified) {
+          EXPECT_EQ(notification, ++seen);
+          EXPECT_EQ(notified, bytes);
+        };
+        send_note(self, 1, memory, places * bytes);
+        steps.await(1); // does not poll
+        for (std::uint32_t place = 0; place < places; ++place)
+          EXPECT_EQ(first_wrong(memory + place * bytes, bytes, place + 1), bytes);
+        EXPECT_EQ(seen, 0u);
+        EXPECT_EQ(self.receive(), "put");
+        EXPECT_EQ(seen, places);
+        self.transport().free(memory);
+      },
+      [&](Endpoint& self) {
+        const RemoteMemory memory = receive_note(self);
+        std::vector<std::byte> data(bytes);
+        for (std::uint32_t place = 0; place < places; ++place) {
+          fill_pattern(data.data(), bytes, place + 1);
+          const RemoteMemory there{memory.address + place * bytes, memory.key};
+          EXPECT_EQ(
+              self.transport().put_at_once(self.link(0), data.data(), there, bytes, place + 1),
+              Posted::done);
+        }
+        self.send_text(0, "put");
+        EXPECT_EQ(self.counter("bytes_mapped"), places * bytes);
+        steps.reach(1);
+      });
+}
+
 TEST(Copies, NotificationsFollowPutsByTheKernel) {
   notifications_follow_puts(with(base::CopyPath::cma), false);
 }

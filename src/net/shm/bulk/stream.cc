@@ -219,16 +219,28 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   return Posted::pending;
 }
 
-// What one chunk holds, to private memory of a peer with a ring; the peer's poll() copies it out.
+// To mapped memory; or what one chunk holds, to private memory of a peer with a ring, whose poll()
+// copies it out.
 Posted Transport::put_at_once(engine::Link& link, const void* local, RemoteMemory target,
                               std::size_t bytes, std::uint32_t notification) noexcept {
   auto& peer = static_cast<Peer&>(link);
-  if (target.key != private_key || !is_one_chunk(peer, bytes)) return Posted::busy;
   if (peer.ended || peer.puts_under_way != 0) return Posted::busy;
+  if (target.key != private_key) return copy_at_once(peer, local, target, bytes, notification);
+  if (!is_one_chunk(peer, bytes)) return Posted::busy;
   Stream whole;
   set_data(whole, peer, local, target.address, bytes);
   whole.notification = notification;
   return post_put_fragment(whole, For::put_ahead) ? Posted::done : Posted::busy;
+}
+
+Posted Transport::copy_at_once(Peer& peer, const void* local, RemoteMemory target,
+                               std::size_t bytes, std::uint32_t notification) {
+  std::byte* mapped = nullptr;
+  if (!reach_memory(peer, target, bytes, mapped)) return Posted::busy;
+  if (copy_mapped(peer, Direction::write, const_cast<void*>(local), mapped, bytes) != Copied::yes)
+    return Posted::busy;
+  const Notification notified{notification, bytes};
+  return post(peer, Kind::notification, only(notified)) ? Posted::done : Posted::busy;
 }
 
 void Transport::take_up_later(Stream& stream) {
