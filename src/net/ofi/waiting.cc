@@ -26,7 +26,7 @@ Waiting::Waiting(int descriptor, bool tells_all, Attended& attended, engine::Tra
     : descriptor_(descriptor), tells_all_(tells_all), attended_(attended), sleeper_(sleeper) {}
 
 void Waiting::start() {
-  if (descriptor_ < 0) return;
+  if (descriptor_ < 0 || thread_.joinable()) return;
   epoll_event to_end = {.events = EPOLLIN, .data = {.fd = end_.descriptor()}};
   epoll_event arrivals = {.events = 0, .data = {.fd = descriptor_}}; // until it is armed
   watched_ = epoll_create1(EPOLL_CLOEXEC);
