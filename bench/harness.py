@@ -136,6 +136,27 @@ def compile_with(compiler, folder, programs=PROGRAMS):
     return folder
 
 
+class Pace:
+    """At what pace the machine goes. The cores of a virtual one may be two threads of one core of its
+    host now, and two cores a minute later: a cache line then takes three times as long from one to
+    the other, and so do short messages. Libraries are compared at one pace only."""
+
+    SAME = 1.4 # times, between two looks at one pace
+
+    def __init__(self, build):
+        self.command = [build / "bench" / "machine"]
+        self.line_us = self.look()
+
+    def look(self):
+        done = subprocess.run(self.command, check=True, capture_output=True, text=True)
+        return float(done.stdout.split()[2])
+
+    def kept(self):
+        """Whether it is still that of the last look."""
+        before, self.line_us = self.line_us, self.look()
+        return max(before, self.line_us) <= self.SAME * min(before, self.line_us)
+
+
 class Results:
     """values[figure, parameter][library]: one value a round, None where it failed."""
 

@@ -5,7 +5,8 @@ ranks wherever it and the system put them, in fresh processes, every power of tw
 few iterations and many, on a quiet machine and beside busy programs. One table of all rows, the
 worst first. All libraries take turns in every round; a value is the median over the rounds, a ratio
 the median of the ratios to the best peer of the same round, and beside it stand the lowest and the
-highest one: where these lie on both sides of 1, nothing is claimed."""
+highest one: where these lie on both sides of 1, nothing is claimed. What is compared was measured at
+one pace of the machine (harness.Pace)."""
 import argparse
 import contextlib
 import json
@@ -16,7 +17,7 @@ import statistics
 import subprocess
 import sys
 
-from harness import Results, number, processor, versions
+from harness import Pace, Results, number, processor, versions
 from peers import add_peers, libraries, names
 
 # What is measured on how many ranks, its unit, and whether less is better.
@@ -29,6 +30,8 @@ COLLECTIVES = {name: ("us", True) for name in (
 EVERYTHING = {**PAIR, **PAIRS, **COLLECTIVES}
 # Ahead, level, behind: by the median ratio.
 AHEAD, BEHIND = 0.95, 1.05
+# To measure a line at one pace of the machine.
+ATTEMPTS = 5
 
 
 class Busy:
@@ -56,18 +59,37 @@ def runs(arguments):
                 yield what, ranks, iterations
 
 
-def measure_round(results, all_libraries, arguments):
-    for busy in arguments.busy:
-        for what, ranks, iterations in runs(arguments):
-            for library in all_libraries:
-                here = Results()
-                here.failures = results.failures
-                with Busy(busy) if busy else contextlib.nullcontext():
-                    here.measure(library, ranks, "users", str(iterations), str(arguments.longest),
-                                 what)
-                for (_, size), values in here.values.items():
-                    for value in values.get(library.name, []):
-                        results.add((what, ranks, iterations, busy), size, library.name, value)
+def measure_once(library, failures, run, longest):
+    """What one library needs for a line of the table, by size."""
+    what, ranks, iterations, busy = run
+    here = Results()
+    here.failures = failures
+    with Busy(busy) if busy else contextlib.nullcontext():
+        here.measure(library, ranks, "users", str(iterations), str(longest), what)
+    return [(run, size, library.name, value) for (_, size), values in here.values.items()
+            for value in values.get(library.name, [])]
+
+
+def measure_line(results, all_libraries, arguments, run, pace):
+    """All of them in turn, at one pace of the machine; again if that has changed meanwhile. False if
+    it does so again and again. Beside busy programs nobody can tell."""
+    for _ in range(ATTEMPTS):
+        found = []
+        for library in all_libraries:
+            found += measure_once(library, results.failures, run, arguments.longest)
+            if run[-1] == 0 and not pace.kept():
+                break
+        else:
+            for values in found:
+                results.add(*values)
+            return True
+    return False
+
+
+def measure_round(results, all_libraries, arguments, pace):
+    """How many lines found no steady pace."""
+    lines = [(*run, busy) for busy in arguments.busy for run in runs(arguments)]
+    return sum(not measure_line(results, all_libraries, arguments, run, pace) for run in lines)
 
 
 class Row:
@@ -140,6 +162,9 @@ def page(results, all_libraries, arguments, about):
              f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
+    if about["unsteady"]:
+        lines += ["", f"Left out, as the machine changed its pace meanwhile: {about['unsteady']} starts of all "
+                      "libraries."]
     lines += ["", summary(rows), ""]
     lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
                     "worst, bytes"], overview(rows))
@@ -182,12 +207,13 @@ def save(file, results, about):
 def main():
     arguments = parse()
     all_libraries = libraries(arguments.build, arguments.peers, arguments.venvs, unbound=False)
-    results = Results()
+    results, pace, unsteady = Results(), Pace(arguments.build), 0
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
-        measure_round(results, all_libraries, arguments)
+        unsteady += measure_round(results, all_libraries, arguments, pace)
     about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
-             "rounds": arguments.rounds, "versions": versions(results, all_libraries)}
+             "rounds": arguments.rounds, "unsteady": unsteady,
+             "versions": versions(results, all_libraries)}
     text = page(results, all_libraries, arguments, about)
     print(text, end="")
     if arguments.markdown:
