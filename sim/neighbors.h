@@ -96,6 +96,7 @@ class SimulatedSystem final : public net::shm::System {
   bool leave(unsigned, std::span<const unsigned>) noexcept override { return false; }
   [[nodiscard]] bool enter_barriers() noexcept override { return true; }
   void pass_barrier() noexcept override { give_way(); }
+  [[nodiscard]] double kernel_copy_cost() noexcept override { return 1; } // as the ranks copy
   [[nodiscard]] ssize_t copy(net::shm::Direction direction, pid_t process,
                              std::span<const iovec> local,
                              std::span<const iovec> remote) noexcept override;

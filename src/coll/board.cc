@@ -319,12 +319,13 @@ Task exchange(Comm& comm, std::byte* all, std::size_t bytes) {
 // What a rank says to a board that all would have: it holds where all say so.
 enum Vote : std::uint8_t { has_board = 1, single_copy = 2, divides_work = 4 };
 
-bool can_copy_once(const Comm& comm) {
+bool may_copy_once(const Comm& comm) {
   for (int rank = 0; rank < comm.size(); ++rank) {
     const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
     if (rank != comm.rank() && peer.transport->why_not_direct(*peer.link) != nullptr) return false;
   }
-  return true;
+  // All would find the same.
+  return comm.rank() != 0 || comm.shared->engine.networks().nearest().is_direct_fast();
 }
 
 // Fewer than four have not written and combined their pieces before one alone has combined all; nor
@@ -359,7 +360,7 @@ Task make_board(Comm& comm) {
   Scratch votes(comm, ranks);
   int agreed = 0;
   if (board != nullptr)
-    agreed = has_board | (can_copy_once(comm) ? single_copy : 0) |
+    agreed = has_board | (may_copy_once(comm) ? single_copy : 0) |
              (is_worth_dividing(comm) ? divides_work : 0);
   votes.bytes()[own] = static_cast<std::byte>(agreed);
   co_await exchange(comm, votes.bytes(), 1);

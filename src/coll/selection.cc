@@ -195,7 +195,7 @@ std::string where(const Rule& rule) {
   case Among::sharing:
     return " (in one machine)";
   case Among::single_copy:
-    return " (in one machine that lets the ranks read each other's memory)";
+    return " (in one machine whose kernel copies fast between the memories of all)";
   case Among::frequent:
     return " (after many on the communicator, or if none has to be connected first)";
   case Among::connected:

@@ -120,6 +120,7 @@ class Transport : public engine::Transport {
   engine::Revoked revoke(engine::Link& link, std::uint64_t permit) noexcept override;
   void discard(engine::Link& link, std::uint64_t permit) noexcept override;
   [[nodiscard]] bool is_mapped(RemoteMemory memory) const noexcept override;
+  [[nodiscard]] bool is_direct_fast() noexcept override;
   std::byte* mapped(engine::Link& link, RemoteMemory memory, std::size_t bytes) override;
   const char* why_not_direct(engine::Link& link) noexcept override;
   void wake_peer(engine::Link& link) noexcept override;

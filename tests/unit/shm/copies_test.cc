@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get by every path, between processes.
 #include "copies.h"
+#include "fake_system.h"
 
 #include <numeric>
 
@@ -333,6 +334,36 @@ TEST(Copies, NotificationsFollowStreamsThroughTheQueue) {
 
 TEST(Copies, NotificationsFollowPutsToMappedMemory) {
   notifications_follow_puts({}, true);
+}
+
+// Whether a process of a machine on which copies by the kernel take so many times as long as its
+// own takes them to be fast.
+bool is_direct_fast(double cost, base::CopyPath path) {
+  class Copying final : public FakeSystem {
+   public:
+    double cost = 1;
+    [[nodiscard]] double kernel_copy_cost() noexcept override { return cost; }
+  } machine;
+  machine.cost = cost;
+  base::Settings settings;
+  settings.shm_copy = path;
+  Job job(1);
+  Job::View view(job, 0);
+  const boot::Processes processes(view);
+  Transport transport(processes, settings, machine);
+  return transport.is_direct_fast();
+}
+
+TEST(KernelCopies, AreForCollectivesWhereTheyAreFast) {
+  EXPECT_TRUE(is_direct_fast(2, base::CopyPath::automatic));
+  EXPECT_FALSE(is_direct_fast(20, base::CopyPath::automatic));
+  EXPECT_TRUE(is_direct_fast(20, base::CopyPath::cma)); // the user says so
+}
+
+TEST(KernelCopies, AreMeasuredOnce) {
+  const double cost = real_system().kernel_copy_cost();
+  EXPECT_GT(cost, 0);
+  EXPECT_EQ(real_system().kernel_copy_cost(), cost);
 }
 
 } // namespace

@@ -23,6 +23,7 @@ class FakeSystem : public System {
                              std::span<const iovec>) noexcept override {
     return -1;
   }
+  [[nodiscard]] double kernel_copy_cost() noexcept override { return 1; }
   [[nodiscard]] bool has_ended(pid_t) noexcept override { return false; }
   [[nodiscard]] unsigned running_threads() noexcept override { return 0; }
   [[nodiscard]] unsigned cores() noexcept override { return 2; }

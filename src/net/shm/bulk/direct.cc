@@ -11,6 +11,18 @@
 #include <cstring>
 
 namespace macadam::net::shm {
+namespace {
+
+// What System::kernel_copy_cost() may be, for one copy by the kernel to be worth two by processes.
+// On an AMD EPYC it is 9, and single copies lose (docs/benchmarks.md).
+constexpr double most_kernel_cost = 6;
+
+} // namespace
+
+bool Transport::is_direct_fast() noexcept {
+  return settings_.shm_copy == base::CopyPath::cma ||
+         system_.kernel_copy_cost() <= most_kernel_cost;
+}
 
 bool Transport::is_mapped(RemoteMemory memory) const noexcept {
   return memory.key != private_key;
