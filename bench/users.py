@@ -158,7 +158,12 @@ def page(results, all_libraries, arguments, about):
     rows = rows_of(results)
     header = ["what", "ranks", "bytes", "iterations", "busy programs", *titles, "unit", "ratio",
               "of the rounds"]
-    lines = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
+    several = lambda numbers: ",".join(map(str, numbers))
+    lines = ["# Every row, as users run it", "",
+             f"`python3 bench/users.py --build build/release --rounds {arguments.rounds} --iterations "
+             f"{several(arguments.iterations)} --ranks {several(arguments.ranks)} --busy "
+             f"{several(arguments.busy)} --markdown docs/as-users-run.md` writes this page.", "",
+             f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
              f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
