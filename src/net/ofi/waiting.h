@@ -48,6 +48,7 @@ class Waiting {
   void watch();
 
  private:
+  void open_watched();
   void arm();
   bool wait(int longest_ms);
   void run();
