@@ -23,7 +23,6 @@ constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 RemoteMemory OfiTransport::register_cached(void* memory, std::size_t bytes) {
   const std::scoped_lock guard(lock_);
   if (bytes == 0) return {};
-  waiting_.start();
   if (const Region* const region = region_of(memory)) return region->name(memory);
   const mem::Registration* const registration = cache_.register_range(memory, bytes);
   if (registration == nullptr) {
@@ -46,7 +45,6 @@ void OfiTransport::release_cached(RemoteMemory memory) noexcept {
 RemoteMemory OfiTransport::register_region(void* memory, std::size_t bytes) {
   if (bytes == 0) return {};
   const std::scoped_lock guard(lock_);
-  waiting_.start();
   auto region = fabric_.register_memory(memory, bytes, mem::Access::remote);
   const RemoteMemory name = static_cast<const Region&>(*region).name(memory);
   exposed_.emplace(name.key, std::move(region));

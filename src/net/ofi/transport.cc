@@ -135,9 +135,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
     operation->buffer = buffer;
     post_receive(*operation);
   }
-  if (sleeper_ == nullptr) return;
-  sleeper_->sleep_sooner();
-  const std::scoped_lock guard(lock_);
+  if (sleeper_ != nullptr) sleeper_->sleep_sooner();
   waiting_.start();
 }
 

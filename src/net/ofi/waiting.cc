@@ -26,18 +26,7 @@ Waiting::Waiting(int descriptor, bool tells_all, Attended& attended, engine::Tra
     : descriptor_(descriptor), tells_all_(tells_all), attended_(attended), sleeper_(sleeper) {}
 
 void Waiting::start() {
-  if (descriptor_ < 0 || thread_.joinable() || stop_.load()) return;
-  try {
-    open_watched();
-    thread_ = base::start_thread("macadam-ofi", [this] { run(); });
-  } catch (...) {
-    stop();
-    throw;
-  }
-}
-
-// What the thread waits for.
-void Waiting::open_watched() {
+  if (descriptor_ < 0) return;
   epoll_event to_end = {.events = EPOLLIN, .data = {.fd = end_.descriptor()}};
   epoll_event arrivals = {.events = 0, .data = {.fd = descriptor_}}; // until it is armed
   watched_ = epoll_create1(EPOLL_CLOEXEC);
@@ -47,6 +36,7 @@ void Waiting::open_watched() {
                "libfabric: nothing tells of arrivals: {}; raise the limit of open "
                "files (ulimit -n)",
                std::generic_category().message(errno));
+  thread_ = base::start_thread("macadam-ofi", [this] { run(); });
 }
 
 void Waiting::stop() {

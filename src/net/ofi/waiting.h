@@ -35,9 +35,8 @@ class Waiting {
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() { stop(); }
 
-  // The thread, unless there is one: from the first time on that a peer may want something while
-  // the program computes, as in a process with threads each system call costs more. Throws
-  // base::Error if there is none to be had.
+  // The thread, once all is there that it attends to. Throws base::Error if there is none to be
+  // had.
   void start();
   void stop();
 
@@ -48,7 +47,6 @@ class Waiting {
   void watch();
 
  private:
-  void open_watched();
   void arm();
   bool wait(int longest_ms);
   void run();

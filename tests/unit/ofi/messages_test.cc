@@ -374,6 +374,27 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
     EXPECT_EQ(world[1].received[0][1 + i], long_message(i));
 }
 
+// ... also if it has registered nothing, and nobody has sent to it before: a connection is made and
+// a question answered.
+TEST(OfiAttended, AProcessThatComputesFromTheStartAnswers) {
+  World world(2);
+  if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
+  World::Process& a = world[0];
+  const auto alone = [&](const std::function<bool()>& so) {
+    for (int i = 0; i < 5000; ++i) {
+      if (so()) return true;
+      a.transport->poll(a);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  };
+  ASSERT_TRUE(alone([&] { return a.try_send(1, "first") == Posted::done; }));
+  const std::uint64_t permit = a.transport->issue(a.link(1));
+  ASSERT_TRUE(
+      alone([&] { return a.transport->revoke(a.link(1), permit) == engine::Revoked::yes; }));
+  EXPECT_TRUE(world[1].received[0].empty());
+}
+
 // ... and one that sleeps is not left asleep by the thread that was faster.
 TEST(OfiAttended, NoWakeUpIsLost) {
   World world(2);
