@@ -141,20 +141,23 @@ class Pace:
     host now, and two cores a minute later: a cache line then takes three times as long from one to
     the other, and so do short messages. Libraries are compared at one pace only."""
 
-    SAME = 1.4 # times, between two looks at one pace
+    SAME = 1.4  # times, of two looks at one pace
 
     def __init__(self, build):
         self.command = [build / "bench" / "machine"]
-        self.line_us = self.look()
+        self.begin()
 
     def look(self):
         done = subprocess.run(self.command, check=True, capture_output=True, text=True)
         return float(done.stdout.split()[2])
 
+    def begin(self):
+        self.began = self.look()
+
     def kept(self):
-        """Whether it is still that of the last look."""
-        before, self.line_us = self.line_us, self.look()
-        return max(before, self.line_us) <= self.SAME * min(before, self.line_us)
+        """Whether it is still that of begin()."""
+        now = self.look()
+        return max(self.began, now) <= self.SAME * min(self.began, now)
 
 
 class Results:

@@ -75,6 +75,7 @@ def measure_line(results, all_libraries, arguments, run, pace):
     it does so again and again. Beside busy programs nobody can tell."""
     for _ in range(ATTEMPTS):
         found = []
+        pace.begin()
         for library in all_libraries:
             found += measure_once(library, results.failures, run, arguments.longest)
             if run[-1] == 0 and not pace.kept():
@@ -168,8 +169,8 @@ def page(results, all_libraries, arguments, about):
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
     if about["unsteady"]:
-        lines += ["", f"Left out, as the machine changed its pace meanwhile: {about['unsteady']} starts of all "
-                      "libraries."]
+        lines += ["", f"Left out, as the machine changed its pace in each of {ATTEMPTS} attempts: "
+                      f"{about['unsteady']} starts of all libraries."]
     lines += ["", summary(rows), ""]
     lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
                     "worst, bytes"], overview(rows))

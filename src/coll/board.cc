@@ -324,7 +324,7 @@ bool may_copy_once(const Comm& comm) {
     const engine::Peer& peer = comm.shared->engine.peer((*comm.team->local)[rank]);
     if (rank != comm.rank() && peer.transport->why_not_direct(*peer.link) != nullptr) return false;
   }
-  // All would find the same.
+  // One measures for all: they are on one machine.
   return comm.rank() != 0 || comm.shared->engine.networks().nearest().is_direct_fast();
 }
 

@@ -195,7 +195,7 @@ std::string where(const Rule& rule) {
   case Among::sharing:
     return " (in one machine)";
   case Among::single_copy:
-    return " (in one machine whose kernel copies fast between the memories of all)";
+    return " (in one machine whose kernel may and can copy fast from rank to rank)";
   case Among::frequent:
     return " (after many on the communicator, or if none has to be connected first)";
   case Among::connected:

@@ -199,7 +199,7 @@ class Transport {
     return Posted::unnotified;
   }
   // The same, where Limits::copies, if the data can leave at once and without an act of the target:
-  // done, or else busy. For a sender that has another way.
+  // done, or else busy, and the target may have been written. For a sender that has another way.
   virtual Posted put_at_once(Link&, const void*, RemoteMemory, std::size_t,
                              std::uint32_t /*notification*/) noexcept {
     return Posted::busy;
@@ -239,8 +239,8 @@ class Transport {
   virtual std::byte* mapped(Link&, RemoteMemory, std::size_t) { return nullptr; }
   // Why a registered region of this peer that is not mapped cannot be accessed; null if it can.
   virtual const char* why_not_direct(Link&) noexcept { return nullptr; }
-  // Whether read() and write() of long data there take one process no longer than two need to pass
-  // them through memory that both have mapped. The first call takes up to 0.1 ms.
+  // Whether one copy there by read() or write() is thought to take no longer than two by processes,
+  // through memory that both have mapped. The first call measures, for some 0.1 ms.
   [[nodiscard]] virtual bool is_direct_fast() noexcept { return true; }
 
   // Ends the sleep of a peer that may wait for what this process has just stored in memory that

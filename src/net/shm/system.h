@@ -45,7 +45,7 @@ class System {
                                      std::span<const iovec> local,
                                      std::span<const iovec> remote) noexcept = 0;
   // How many times as long as the processor's own copy such a one takes, of data in its caches.
-  // Measured by the first call, which takes up to 0.1 ms.
+  // The first call measures, for some 0.1 ms.
   [[nodiscard]] virtual double kernel_copy_cost() noexcept = 0;
   // Whether all threads of a process have ended, so that no copy of it goes on. It need not have
   // been waited for by its parent.

@@ -29,6 +29,9 @@ constexpr double time_between_moves = 10e-3;
 // Where they share cores, how much longer a wait yields in a transfer, since to sleep and be woken
 // for each fragment takes as long as to copy it; and how long it leaves to others what it may copy.
 constexpr double transfer_time = 200e-6;
+// How long what was seen of other programs says something: twice as long as there are no yields
+// then.
+constexpr double time_wanted = 200e-3;
 // Where they share cores, between two looks whether this one has more than its share.
 constexpr unsigned yields_between_looks = 128;
 constexpr unsigned longest_sleep_without_barrier_us = 1000;
@@ -220,18 +223,21 @@ void Waiter::yield() {
   const double before = system_.now();
   system_.yield();
   const double after = system_.now();
-  if (cost_.add(before, after) && (!oversubscribed() || others_keep_wanting())) cost_.avoid(after);
+  if (cost_.add(before, after) && (!oversubscribed() || others_keep_wanting(after)))
+    cost_.avoid(after);
 }
 
 // Not by one look, unless they did lately: what the system counts is of one moment, in which a
 // neighbour that has said that it sleeps may not do so yet, and anybody may run for a short time.
-bool Waiter::others_keep_wanting() {
+bool Waiter::others_keep_wanting(double now) {
   constexpr unsigned enough = 2;
   const bool want = others_want_a_core();
-  const unsigned before = wanted_.load(std::memory_order_relaxed);
-  const unsigned now = want ? std::min(before + 1, enough) : before - std::min(before, 1U);
-  wanted_.store(now, std::memory_order_relaxed);
-  return want && now == enough;
+  const bool lately = now - wanted_at_.load(std::memory_order_relaxed) <= time_wanted;
+  const unsigned before = lately ? wanted_.load(std::memory_order_relaxed) : 0;
+  const unsigned after = want ? std::min(before + 1, enough) : before - std::min(before, 1U);
+  wanted_.store(after, std::memory_order_relaxed);
+  if (want) wanted_at_.store(now, std::memory_order_relaxed);
+  return want && after == enough;
 }
 
 void Waiter::announce_sleep() {

@@ -150,7 +150,7 @@ class Waiter {
   void learn();
   [[nodiscard]] bool is_crowded(double now);
   [[nodiscard]] bool others_want_a_core();
-  [[nodiscard]] bool others_keep_wanting();
+  [[nodiscard]] bool others_keep_wanting(double now);
   void leave_crowded_core();
   void yield();
   void announce_sleep();
@@ -174,7 +174,8 @@ class Waiter {
   std::atomic<bool> yields_help_ = false; // see learn()
   std::atomic<double> looked_ = 0;        // when is_crowded() last asked the system ...
   std::atomic<bool> crowded_ = false;     // ... and its answer
-  std::atomic<unsigned> wanted_ = 0;      // answers of others_want_a_core(): yes, less no
+  std::atomic<unsigned> wanted_ = 0;      // answers of others_want_a_core(), yes less no, to yields
+  std::atomic<double> wanted_at_ = 0;     // when the last yes was
   std::atomic<double> left_ = 0;          // when this process last left a core, or thought of it
   // Those met, as many as there is room for.
   struct Neighbour {

@@ -235,6 +235,8 @@ Posted Transport::put_at_once(engine::Link& link, const void* local, RemoteMemor
 
 Posted Transport::copy_at_once(Peer& peer, const void* local, RemoteMemory target,
                                std::size_t bytes, std::uint32_t notification) {
+  // Not in vain, as far as a ring tells.
+  if (peer.ring_state == RingState::ring && !peer.channel.out.has_room_for(1)) return Posted::busy;
   std::byte* mapped = nullptr;
   if (!reach_memory(peer, target, bytes, mapped)) return Posted::busy;
   if (copy_mapped(peer, Direction::write, const_cast<void*>(local), mapped, bytes) != Copied::yes)
