@@ -142,29 +142,49 @@ class Pace:
     the other, and so do short messages. Libraries are compared at one pace only."""
 
     SAME = 1.4  # times, of two looks at one pace
+    ATTEMPTS = 5
 
     def __init__(self, build):
         self.command = [build / "bench" / "machine"]
-        self.begin()
+        self.unsteady = 0  # starts of all libraries that found no one pace
 
     def look(self):
         done = subprocess.run(self.command, check=True, capture_output=True, text=True)
         return float(done.stdout.split()[2])
 
-    def begin(self):
-        self.began = self.look()
-
-    def kept(self):
-        """Whether it is still that of begin()."""
+    def is_still(self, began):
+        """Whether it is still what look() gave then."""
         now = self.look()
-        return max(self.began, now) <= self.SAME * min(self.began, now)
+        return max(began, now) <= self.SAME * min(began, now)
+
+    def measure(self, results, all_libraries, measure):
+        """measure(results, library) of all in turn, at one pace; again if that has changed meanwhile,
+        and not at all if it does so again and again."""
+        if len(all_libraries) == 1:  # nothing is compared
+            return measure(results, *all_libraries)
+        for _ in range(self.ATTEMPTS):
+            here, began = Results(results.failures), self.look()
+            for library in all_libraries:
+                measure(here, library)
+                if not self.is_still(began):
+                    break
+            else:
+                return results.take(here)
+        self.unsteady += 1
+        return None
 
 
 class Results:
     """values[figure, parameter][library]: one value a round, None where it failed."""
 
-    def __init__(self):
-        self.values, self.failures, self.about = {}, {}, {}
+    def __init__(self, failures=None):
+        self.values, self.failures, self.about = {}, {} if failures is None else failures, {}
+
+    def take(self, other):
+        for (figure, parameter), values in other.values.items():
+            for library, its in values.items():
+                for value in its:
+                    self.add(figure, parameter, library, value)
 
     def add(self, figure, parameter, library, value):
         self.values.setdefault((figure, parameter), {}).setdefault(library, []).append(value)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures Macadam and other MPI libraries side by side and prints tables with ratios.
 
-All libraries take turns in every round, so that what disturbs the machine disturbs all of them; a
-value is the median over the rounds, a ratio the median of the ratios within a round. Peers come from
+All libraries take turns in every round, so that what disturbs the machine disturbs all of them, and
+short messages are compared at one pace of the machine (harness.Pace); a value is the median over the rounds, a ratio the median of the ratios within a round. Peers come from
 PyPI into virtual environments in the build tree; one that cannot be had is left out, with a note.
 Those with the standard ABI run the very same programs as Macadam, the others compile them."""
 import argparse
@@ -16,21 +16,35 @@ import subprocess
 import sys
 import tempfile
 
-from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Results, full_overlap,
-                     measure_sessions, measure_startup, processor, table, versions)
+from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Pace, Results,
+                     full_overlap, measure_sessions, measure_startup, processor, table, versions)
 from peers import add_options, libraries, names, that_spawns
 
 SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
 SPAWNED = (1, 8, 32)
+WORDS = [str(size) for size in SIZES]
+# Of each program, by which --only chooses: ranks, and how it is called.
+RUNS = [
+    ("pingpong", 2, "pingpong", "8", *WORDS),
+    ("pingpong", 2, "pingpong", "touch", "1024", *WORDS),
+    ("rate", 2, "rate", "8", *WORDS),
+    *(("collective", ranks, "collective") for ranks in (2, 4, 8)),
+    ("partitioned", 2, "partitioned", "20", "100", "400"),
+    ("threads", 2, "threads", "1", "2", "4"),
+    ("onesided", 2, "onesided", *WORDS),
+]
 # What the processor needs for the same: the figure that the benchmark prints beside it.
 BESIDE = {"fetch_and_op_us": ("atomic", "atomic_us"), "put_gb": ("memcpy", "memcpy_gb")}
 
 
-def measure_halo(results, all_libraries, ranks):
+def measure_in_turn(results, all_libraries, pace, ranks, *words):
+    pace.measure(results, all_libraries, lambda here, library: here.measure(library, ranks, *words))
+
+
+def measure_halo(results, all_libraries, pace, ranks):
     """Halo exchanges; beside them as much computation as the fastest took in the first round, for
     all libraries and in all rounds the same."""
-    for library in all_libraries:
-        results.measure(library, ranks, "halo")
+    measure_in_turn(results, all_libraries, pace, ranks, "halo")
     beside = []
     for dimensions in (2, 3):
         for size in HALO_SIZES:
@@ -38,37 +52,20 @@ def measure_halo(results, all_libraries, ranks):
             if figure:
                 fastest = min(values[0] for values in figure.values())
                 beside += [str(dimensions), str(size), f"{fastest:.3g}"]
-    for library in all_libraries:
-        results.measure(library, ranks, "halo", "overlap", *beside)
+    measure_in_turn(results, all_libraries, pace, ranks, "halo", "overlap", *beside)
 
 
-def measure_round(results, all_libraries, sender, arguments):
-    sizes = [str(size) for size in SIZES]
+def measure_round(results, all_libraries, sender, pace, arguments):
     if {"pingpong", "onesided"} & set(arguments.only):
-        done = subprocess.run([arguments.build / "bench" / "machine", *sizes], check=True,
+        done = subprocess.run([arguments.build / "bench" / "machine", *WORDS], check=True,
                               capture_output=True, text=True)
         results.add_lines("machine", done.stdout)
-    for library in all_libraries:
-        if "pingpong" in arguments.only:
-            results.measure(library, 2, "pingpong", "8", *sizes)
-            results.measure(library, 2, "pingpong", "touch", "1024", *sizes)
-        if "rate" in arguments.only:
-            results.measure(library, 2, "rate", "8", *sizes)
-        if "collective" in arguments.only:
-            for ranks in (2, 4, 8):
-                results.measure(library, ranks, "collective")
+    for program, *run in RUNS:
+        if program in arguments.only:
+            measure_in_turn(results, all_libraries, pace, *run)
     if "halo" in arguments.only:
         for ranks in (2, 4, 8):
-            measure_halo(results, all_libraries, ranks)
-    if "partitioned" in arguments.only:
-        for library in all_libraries:
-            results.measure(library, 2, "partitioned", "20", "100", "400")
-    if "threads" in arguments.only:
-        for library in all_libraries:
-            results.measure(library, 2, "threads", "1", "2", "4")
-    if "onesided" in arguments.only:
-        for library in all_libraries:
-            results.measure(library, 2, "onesided", *sizes)
+            measure_halo(results, all_libraries, pace, ranks)
     if "files" in arguments.only:
         with tempfile.TemporaryDirectory(prefix="macadam_bench_") as folder:
             for library in all_libraries:
@@ -131,12 +128,14 @@ def data_paths(ours, programs):
     return "\n".join(lines) + "\n"
 
 
-def report(results, all_libraries, arguments):
+def report(results, all_libraries, pace, arguments):
     about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
              "rounds": arguments.rounds, "versions": versions(results, all_libraries)}
     text = [f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
             f"{arguments.rounds} rounds in which all libraries take turns.", ""]
     text += [f"- {name}: {version}" for name, version in about["versions"].items()]
+    if pace.unsteady:
+        text.append(f"- left out, as the machine changed its pace again and again: {pace.unsteady} starts of all libraries")
     text += ["", *filter(None, (table(results, figure, machine_references)
                               for figure in FIGURES))]
     paths_of = [program for program in ("pingpong", "rate") if program in arguments.only]
@@ -172,11 +171,11 @@ def main():
     ours = all_libraries[0]
     sender = Library("sender-initiated", ours.launcher, ours.programs,
                      {"MACADAM_PROTOCOLS": "sender"})
-    results = Results()
+    results, pace = Results(), Pace(arguments.build)
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
-        measure_round(results, all_libraries, sender, arguments)
-    report(results, all_libraries, arguments)
+        measure_round(results, all_libraries, sender, pace, arguments)
+    report(results, all_libraries, pace, arguments)
     ours_failed = any(name == "Macadam" for name, _, _ in results.failures)
     sys.exit(1 if ours_failed else 0)
 

@@ -30,8 +30,6 @@ COLLECTIVES = {name: ("us", True) for name in (
 EVERYTHING = {**PAIR, **PAIRS, **COLLECTIVES}
 # Ahead, level, behind: by the median ratio.
 AHEAD, BEHIND = 0.95, 1.05
-# To measure a line at one pace of the machine.
-ATTEMPTS = 5
 
 
 class Busy:
@@ -59,38 +57,26 @@ def runs(arguments):
                 yield what, ranks, iterations
 
 
-def measure_once(library, failures, run, longest):
+def measure_line(results, library, run, longest):
     """What one library needs for a line of the table, by size."""
     what, ranks, iterations, busy = run
-    here = Results()
-    here.failures = failures
+    here = Results(results.failures)
     with Busy(busy) if busy else contextlib.nullcontext():
         here.measure(library, ranks, "users", str(iterations), str(longest), what)
-    return [(run, size, library.name, value) for (_, size), values in here.values.items()
-            for value in values.get(library.name, [])]
-
-
-def measure_line(results, all_libraries, arguments, run, pace):
-    """All of them in turn, at one pace of the machine; again if that has changed meanwhile. False if
-    it does so again and again. Beside busy programs nobody can tell."""
-    for _ in range(ATTEMPTS):
-        found = []
-        pace.begin()
-        for library in all_libraries:
-            found += measure_once(library, results.failures, run, arguments.longest)
-            if run[-1] == 0 and not pace.kept():
-                break
-        else:
-            for values in found:
-                results.add(*values)
-            return True
-    return False
+    for (_, size), values in here.values.items():
+        for value in values.get(library.name, []):
+            results.add(run, size, library.name, value)
 
 
 def measure_round(results, all_libraries, arguments, pace):
-    """How many lines found no steady pace."""
-    lines = [(*run, busy) for busy in arguments.busy for run in runs(arguments)]
-    return sum(not measure_line(results, all_libraries, arguments, run, pace) for run in lines)
+    for busy in arguments.busy:
+        for run in runs(arguments):
+            line = lambda here, library: measure_line(here, library, (*run, busy), arguments.longest)
+            if busy == 0:
+                pace.measure(results, all_libraries, line)
+                continue
+            for library in all_libraries:  # nobody can tell the pace beside them
+                line(results, library)
 
 
 class Row:
@@ -169,7 +155,7 @@ def page(results, all_libraries, arguments, about):
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
     if about["unsteady"]:
-        lines += ["", f"Left out, as the machine changed its pace in each of {ATTEMPTS} attempts: "
+        lines += ["", f"Left out, as the machine changed its pace in each of {Pace.ATTEMPTS} attempts: "
                       f"{about['unsteady']} starts of all libraries."]
     lines += ["", summary(rows), ""]
     lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
@@ -213,12 +199,12 @@ def save(file, results, about):
 def main():
     arguments = parse()
     all_libraries = libraries(arguments.build, arguments.peers, arguments.venvs, unbound=False)
-    results, pace, unsteady = Results(), Pace(arguments.build), 0
+    results, pace = Results(), Pace(arguments.build)
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
-        unsteady += measure_round(results, all_libraries, arguments, pace)
+        measure_round(results, all_libraries, arguments, pace)
     about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
-             "rounds": arguments.rounds, "unsteady": unsteady,
+             "rounds": arguments.rounds, "unsteady": pace.unsteady,
              "versions": versions(results, all_libraries)}
     text = page(results, all_libraries, arguments, about)
     print(text, end="")
