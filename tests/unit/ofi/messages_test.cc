@@ -335,6 +335,16 @@ TEST(OfiPermits, AreUsedOrRevoked) {
   EXPECT_EQ(issuer.issue(to_peer), 0u) << "there are too many already";
 }
 
+// Whether something becomes so while no other process polls.
+bool becomes_alone(World::Process& process, const std::function<bool()>& so) {
+  for (int i = 0; i < 5000; ++i) {
+    if (so()) return true;
+    process.transport->poll(process);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 // What peers want of a process is done while its program computes, and its messages are kept.
 TEST(OfiAttended, AProcessThatComputesIsServed) {
   std::vector<std::uint64_t> words(100'000);
@@ -344,14 +354,7 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
   ASSERT_TRUE(world.send(0, 1, "before"));
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
   World::Process& a = world[0];
-  const auto alone = [&](const std::function<bool()>& so) {
-    for (int i = 0; i < 5000; ++i) {
-      if (so()) return true;
-      a.transport->poll(a);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
-  };
+  const auto alone = [&](const std::function<bool()>& so) { return becomes_alone(a, so); };
   std::vector<std::uint64_t> data(words.size(), 7);
   constexpr unsigned unread = 40; // more than the receives of long messages
   for (unsigned i = 0; i < unread; ++i)
@@ -380,14 +383,7 @@ TEST(OfiAttended, AProcessThatComputesFromTheStartAnswers) {
   World world(2);
   if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
   World::Process& a = world[0];
-  const auto alone = [&](const std::function<bool()>& so) {
-    for (int i = 0; i < 5000; ++i) {
-      if (so()) return true;
-      a.transport->poll(a);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
-  };
+  const auto alone = [&](const std::function<bool()>& so) { return becomes_alone(a, so); };
   ASSERT_TRUE(alone([&] { return a.try_send(1, "first") == Posted::done; }));
   const std::uint64_t permit = a.transport->issue(a.link(1));
   ASSERT_TRUE(
