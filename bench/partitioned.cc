@@ -161,29 +161,28 @@ void measure(double us, bool receiver_computes) {
   Window window;
   // All in turn, so that what disturbs one disturbs the others.
   std::vector<double> alone, partitioned, into_memory, after, by_hand;
-  const auto time_and_read = [&](auto round) {
+  const auto time_and_read = [](const char* received, auto round) {
     return time([&] {
       round();
-      if (bench::rank == 1) read(data.data());
+      if (bench::rank == 1) read(received);
     });
   };
   const auto time_sending = [&](Sending& sending, const char* received) {
-    return time([&] {
+    return time_and_read(received, [&] {
       sending.start();
       if (computes) compute(mine, iterations, [&](int i) { sending.ready(i); });
       sending.wait();
-      if (bench::rank == 1) read(received);
     });
   };
   for (int round = 0; round < rounds; ++round) {
     const auto computation = [&] {
       if (computes) compute(mine, iterations, [](int) {});
     };
-    alone.push_back(receiver_computes ? time_and_read(computation)
+    alone.push_back(receiver_computes ? time_and_read(data.data(), computation)
                                       : time_beside_a_sleeper(us, data.data(), computation));
     partitioned.push_back(time_sending(into_own, data.data()));
     into_memory.push_back(time_sending(into_allocated, allocated.data()));
-    after.push_back(time_and_read([&] {
+    after.push_back(time_and_read(data.data(), [&] {
       MPI_Request ordinary = MPI_REQUEST_NULL;
       if (bench::rank == 1)
         MPI_Irecv(data.data(), partitions * bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &ordinary);

@@ -3,9 +3,10 @@
 """Measures Macadam and other MPI libraries side by side and prints tables with ratios.
 
 All libraries take turns in every round, so that what disturbs the machine disturbs all of them, and
-short messages are compared at one pace of the machine (harness.Pace); a value is the median over the rounds, a ratio the median of the ratios within a round. Peers come from
-PyPI into virtual environments in the build tree; one that cannot be had is left out, with a note.
-Those with the standard ABI run the very same programs as Macadam, the others compile them."""
+short messages are compared at one pace of the machine (harness.Pace); a value is the median over the
+rounds, a ratio the median of the ratios within a round. Peers come from PyPI into virtual
+environments in the build tree; one that cannot be had is left out, with a note. Those with the
+standard ABI run the very same programs as Macadam, the others compile them."""
 import argparse
 import os
 import pathlib
@@ -20,18 +21,17 @@ from harness import (FIGURES, HALO_SIZES, IDEAL_UNITS, TIME_LIMIT, Library, Pace
                      full_overlap, measure_sessions, measure_startup, processor, table, versions)
 from peers import add_options, libraries, names, that_spawns
 
-SIZES = [16 << 10, 64 << 10, 1 << 20, 4 << 20]
+SIZES = [str(size) for size in (16 << 10, 64 << 10, 1 << 20, 4 << 20)]
 SPAWNED = (1, 8, 32)
-WORDS = [str(size) for size in SIZES]
 # Of each program, by which --only chooses: ranks, and how it is called.
 RUNS = [
-    ("pingpong", 2, "pingpong", "8", *WORDS),
-    ("pingpong", 2, "pingpong", "touch", "1024", *WORDS),
-    ("rate", 2, "rate", "8", *WORDS),
+    ("pingpong", 2, "pingpong", "8", *SIZES),
+    ("pingpong", 2, "pingpong", "touch", "1024", *SIZES),
+    ("rate", 2, "rate", "8", *SIZES),
     *(("collective", ranks, "collective") for ranks in (2, 4, 8)),
     ("partitioned", 2, "partitioned", "20", "100", "400"),
     ("threads", 2, "threads", "1", "2", "4"),
-    ("onesided", 2, "onesided", *WORDS),
+    ("onesided", 2, "onesided", *SIZES),
 ]
 # What the processor needs for the same: the figure that the benchmark prints beside it.
 BESIDE = {"fetch_and_op_us": ("atomic", "atomic_us"), "put_gb": ("memcpy", "memcpy_gb")}
@@ -57,9 +57,7 @@ def measure_halo(results, all_libraries, pace, ranks):
 
 def measure_round(results, all_libraries, sender, pace, arguments):
     if {"pingpong", "onesided"} & set(arguments.only):
-        done = subprocess.run([arguments.build / "bench" / "machine", *WORDS], check=True,
-                              capture_output=True, text=True)
-        results.add_lines("machine", done.stdout)
+        results.add_lines("machine", pace.ask_machine(*SIZES))
     for program, *run in RUNS:
         if program in arguments.only:
             measure_in_turn(results, all_libraries, pace, *run)
@@ -114,7 +112,7 @@ def data_paths(ours, programs):
     environment = {**ours.environment, "MACADAM_REPORT": "1"}
     for program in programs:
         for size in SIZES:
-            done = subprocess.run([*ours.launcher, "-n", "2", ours.programs / program, str(size)],
+            done = subprocess.run([*ours.launcher, "-n", "2", ours.programs / program, size],
                                   env=environment, check=True, capture_output=True, text=True,
                                   timeout=TIME_LIMIT)
             rows = re.findall(r"^ +(bytes_\w+) +(\d+)", done.stdout + done.stderr, re.MULTILINE)

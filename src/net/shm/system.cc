@@ -3,6 +3,7 @@
 
 #include "base/copy.h"
 #include "base/relax.h"
+#include "net/shm/bulk/copy.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -43,14 +44,13 @@ double measure_kernel_copies(System& system) {
   const std::unique_ptr<std::byte[]> from(new (std::nothrow) std::byte[bytes]());
   const std::unique_ptr<std::byte[]> to(new (std::nothrow) std::byte[bytes]());
   if (from == nullptr || to == nullptr) return 1;
-  const iovec local{to.get(), bytes}, remote{from.get(), bytes};
+  const auto remote = reinterpret_cast<std::uint64_t>(from.get());
   double by_kernel = HUGE_VAL, by_processor = HUGE_VAL;
   for (int i = 0; i < times; ++i) {
     const double begin = system.now();
     base::copy(to.get(), from.get(), bytes);
     const double middle = system.now();
-    if (system.copy(Direction::read, getpid(), {&local, 1}, {&remote, 1}) != ssize_t{bytes})
-      return 1;
+    if (cross_copy(system, Direction::read, getpid(), to.get(), remote, bytes) != 0) return 1;
     by_processor = std::min(by_processor, middle - begin);
     by_kernel = std::min(by_kernel, system.now() - middle);
   }

@@ -296,8 +296,8 @@ class Transport : public engine::Transport {
                     std::byte*& address) noexcept;
   Posted put(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
              std::uint64_t cookie, std::uint32_t notification);
-  Posted copy_at_once(Peer& peer, const void* local, RemoteMemory target, std::size_t bytes,
-                      std::uint32_t notification);
+  bool write_mapped_and_tell(Stream& whole, RemoteMemory target);
+  void write_mapped(Stream& stream, std::byte* there);
   bool start(Stream& stream);
   bool tell(Stream& stream);
   bool answer(const Stream& stream);

@@ -137,17 +137,15 @@ class CrowdedMachine final : public FakeSystem {
   int sleeps = 0;
   unsigned running = 0, all_cores = 1;
   unsigned more = 0; // that run at every second look
+  unsigned looks = 0;
 
   [[nodiscard]] double now() noexcept override { return time += 0.1 * us; }
   void yield() noexcept override { time += 3 * ms; }
   void sleep(std::atomic<std::uint32_t>&, std::uint32_t, unsigned) noexcept override { ++sleeps; }
   [[nodiscard]] unsigned running_threads() noexcept override {
-    return running + (looks_++ % 2 == 0 ? more : 0);
+    return running + (looks++ % 2 == 0 ? more : 0);
   }
   [[nodiscard]] unsigned cores() noexcept override { return all_cores; }
-
- private:
-  unsigned looks_ = 0;
 };
 
 class CrowdedWait : public testing::Test {
@@ -192,6 +190,20 @@ TEST_F(CrowdedWait, YieldsToProcessesOfTheJobThatCompute) {
 TEST_F(CrowdedWait, YieldsToThemAlsoIfOthersRunForAMoment) {
   machine.more = 1;
   EXPECT_GT(yields({1, 2}, 2), 0u);
+}
+
+TEST_F(CrowdedWait, ForgetsThatOthersRanASecondAgo) {
+  machine.running = 3;
+  Waiter waiter(machine, own, {1, 2}, 0);
+  for (int i = 0; i < 5; ++i) {
+    unsigned fruitless = 1;
+    for (const unsigned looks = machine.looks; machine.looks == looks; ++fruitless)
+      waiter.idle(fruitless, 0);
+    const std::uint64_t before = waiter.counts().yields;
+    waiter.idle(fruitless, 0);
+    EXPECT_EQ(waiter.counts().yields, before + 1);
+    machine.time += 1;
+  }
 }
 
 TEST_F(CrowdedWait, YieldsWhereNobodyKnowsWhatRuns) {

@@ -204,11 +204,7 @@ Posted Transport::put(Peer& peer, const void* local, RemoteMemory target, std::s
   stream.notification = notification;
   stream.end = Stream::End::complete_put;
   stream.id = cookie;
-  if (mapped != nullptr) {
-    stream.ok =
-        copy_mapped(peer, Direction::write, const_cast<void*>(local), mapped, bytes) == Copied::yes;
-    stream.bytes = 0;
-  }
+  if (mapped != nullptr) write_mapped(stream, mapped);
   const bool all = stream.bytes == 0 || start(stream);
   if (all && stream.ok && tell(stream)) {
     stream_slab_.free(&stream);
@@ -225,24 +221,30 @@ Posted Transport::put_at_once(engine::Link& link, const void* local, RemoteMemor
                               std::size_t bytes, std::uint32_t notification) noexcept {
   auto& peer = static_cast<Peer&>(link);
   if (peer.ended || peer.puts_under_way != 0) return Posted::busy;
-  if (target.key != private_key) return copy_at_once(peer, local, target, bytes, notification);
-  if (!is_one_chunk(peer, bytes)) return Posted::busy;
   Stream whole;
   set_data(whole, peer, local, target.address, bytes);
   whole.notification = notification;
-  return post_put_fragment(whole, For::put_ahead) ? Posted::done : Posted::busy;
+  const bool left = target.key != private_key
+                        ? write_mapped_and_tell(whole, target)
+                        : is_one_chunk(peer, bytes) && post_put_fragment(whole, For::put_ahead);
+  return left ? Posted::done : Posted::busy;
 }
 
-Posted Transport::copy_at_once(Peer& peer, const void* local, RemoteMemory target,
-                               std::size_t bytes, std::uint32_t notification) {
+bool Transport::write_mapped_and_tell(Stream& whole, RemoteMemory target) {
+  Peer& peer = *whole.peer;
   // Not in vain, as far as a ring tells.
-  if (peer.ring_state == RingState::ring && !peer.channel.out.has_room_for(1)) return Posted::busy;
+  if (peer.ring_state == RingState::ring && !peer.channel.out.has_room_for(1)) return false;
   std::byte* mapped = nullptr;
-  if (!reach_memory(peer, target, bytes, mapped)) return Posted::busy;
-  if (copy_mapped(peer, Direction::write, const_cast<void*>(local), mapped, bytes) != Copied::yes)
-    return Posted::busy;
-  const Notification notified{notification, bytes};
-  return post(peer, Kind::notification, only(notified)) ? Posted::done : Posted::busy;
+  if (!reach_memory(peer, target, whole.bytes, mapped)) return false;
+  write_mapped(whole, mapped);
+  return whole.ok && tell(whole);
+}
+
+// All of its data, to where the peer's memory is mapped.
+void Transport::write_mapped(Stream& stream, std::byte* there) {
+  stream.ok = copy_mapped(*stream.peer, Direction::write, const_cast<std::byte*>(stream.from),
+                          there, stream.bytes) == Copied::yes;
+  stream.bytes = 0;
 }
 
 void Transport::take_up_later(Stream& stream) {
