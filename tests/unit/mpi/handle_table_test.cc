@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace macadam::mpi {
 namespace {
 
@@ -27,6 +29,18 @@ TEST(HandleTable, OthersKeepTheirNumberUntilForgotten) {
   EXPECT_EQ(table.from_int(first), nullptr);
   EXPECT_NE(table.to_int(&objects[0]), first); // another object at the same address
   table.forget(&objects[2]);                   // never converted
+}
+
+// A program that makes and frees objects for ever runs out of neither numbers nor memory.
+TEST(HandleTable, NumbersAreGivenAgainAfterManyOthers) {
+  HandleTable table;
+  long object = 0;
+  int largest = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    largest = std::max(largest, table.to_int(&object));
+    table.forget(&object);
+  }
+  EXPECT_LT(largest, 0x1000 + 10'000);
 }
 
 TEST(HandleTable, NumbersThatWereNeverGivenMeanNothing) {
