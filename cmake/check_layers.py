@@ -24,7 +24,9 @@ MAY_USE = {
     "boot": {"base"},
     "mpi": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "io", "boot"},
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "io", "boot", "mpi"},
-    "fortran": set(),  # on mpi.h alone, so that it works over any library with the standard ABI
+    # On mpi.h and single headers, so that it works over any library with the standard ABI.
+    "fortran": {"base/scratch.h", "base/slots.h", "api/lengths.h"},
+    "mpich": {"base/scratch.h", "base/slots.h", "api/lengths.h", "mpi/status.h"},
     "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
     # Beside src, where nothing may include them.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Generates from the table of MPI: mpi.h, mpi/calls.h, the C entry points, the same for simulated
-programs, api.json and MPI in Fortran.
+programs, api.json, MPI in Fortran and MPI in MPICH's ABI.
 
 Usage: generate.py --out DIR. A file is touched only if its content changes.
 """
@@ -9,7 +9,7 @@ import argparse
 import pathlib
 import sys
 
-from generator import calls, entries, header, report, simulated, table
+from generator import calls, entries, header, mpich, report, simulated, table
 from generator.fortran import glue, modules, mpif
 
 
@@ -34,6 +34,9 @@ def main() -> int:
                   for name, text in glue.glue(functions).items()}
         files |= {f"generated/fortran/{name}.f90": text
                   for name, text in modules.modules(types, constants, functions).items()}
+        files |= {f"generated/mpich/{name}.cc": text
+                  for name, text in mpich.entry_points(functions).items()}
+        files["generated/mpich/constants.h"] = mpich.constants(constants, table.read_mpich(folder))
     except table.TableError as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 1
@@ -41,6 +44,7 @@ def main() -> int:
     files["generated/mpi/calls.h"] = calls.calls(functions)
     files["generated/sim/calls.cc"] = simulated.calls(functions)
     files["generated/api.json"] = report.report(functions)
+    files["generated/mpich/standard.h"] = mpich.standard(functions)
     files["include/mpif.h"] = mpif.mpif(constants, functions)
     for name, text in files.items():
         write(arguments.out / name, text)

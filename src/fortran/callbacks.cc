@@ -1,51 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fortran/callbacks.h"
 
-#include <array>
-#include <cstdio>
+#include "base/slots.h"
+
 #include <mutex>
 #include <unordered_set>
-#include <utility>
 
 namespace macadam::fortran {
 
 namespace {
 
-// For each Fortran function a C function of its own. `Calls` says how one calls the other.
-template <class Calls>
-class Slots {
- public:
-  using Fortran = typename Calls::Fortran;
-  using C = decltype(&Calls::template call<0>);
+using base::Slots;
 
-  static C find(Fortran* fortran) {
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < number; ++i) {
-      if (functions[i] == nullptr) functions[i] = fortran;
-      if (functions[i] == fortran) return c_functions[i];
-    }
-    std::fprintf(stderr,
-                 "MPI in Fortran: more than %zu different %s; a procedure inside another "
-                 "counts each time that the outer one is called\n",
-                 number, Calls::name);
-    return nullptr;
-  }
-
-  static constexpr std::size_t number = 128;
-  static inline std::array<Fortran*, number> functions{};
-
- private:
-  template <std::size_t... i>
-  static constexpr std::array<C, number> all(std::index_sequence<i...>) {
-    return {&Calls::template call<i>...};
-  }
-  static constexpr std::array<C, number> c_functions = all(std::make_index_sequence<number>());
-};
+constexpr const char* in_fortran =
+    "MPI in Fortran (a procedure inside another counts each time that the outer one is called)";
 
 template <class FortranFunction, class Length>
 struct Operation {
-  using Fortran = FortranFunction;
+  using User = FortranFunction;
+  static constexpr const char* where = in_fortran;
   static constexpr const char* name = "procedures for MPI_Op_create";
   template <std::size_t i>
   static void call(void* in, void* inout, Length* length, MPI_Datatype* datatype) {
@@ -56,7 +29,8 @@ struct Operation {
 
 template <class Handle>
 struct OnError {
-  using Fortran = ErrorFunction;
+  using User = ErrorFunction;
+  static constexpr const char* where = in_fortran;
   static constexpr const char* name = "error handlers";
   template <std::size_t i>
   static void call(Handle* object, int* code, ...) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "api/lengths.h"
 #include "fortran/glue.h"
 
 #include <cstring>
@@ -50,61 +51,34 @@ OutString::~OutString() {
   std::memset(fortran_ + used, ' ', length_ - used);
 }
 
-// --- Lengths. An error here comes again, and is reported, in the call itself.
-
-int peers(const Fint* comm) {
-  const MPI_Comm c = handle<MPI_Comm>(comm);
-  int is_inter = 0, size = 0;
-  if (c == MPI_COMM_NULL || PMPI_Comm_test_inter(c, &is_inter) != MPI_SUCCESS) return 0;
-  const int code = is_inter != 0 ? PMPI_Comm_remote_size(c, &size) : PMPI_Comm_size(c, &size);
-  return code == MPI_SUCCESS ? size : 0;
-}
+// --- Lengths.
 
 namespace {
 
-int topology(MPI_Comm comm) {
-  int kind = MPI_UNDEFINED;
-  if (comm != MPI_COMM_NULL) PMPI_Topo_test(comm, &kind);
-  return kind;
-}
-
-// How many neighbors a rank receives from and sends to (MPI 5.0, section 8.6).
-struct Neighbors {
-  explicit Neighbors(MPI_Comm comm) {
-    int rank = 0, weighted = 0;
-    switch (topology(comm)) {
-    case MPI_CART:
-      if (PMPI_Cartdim_get(comm, &in) == MPI_SUCCESS) out = in *= 2;
-      break;
-    case MPI_GRAPH:
-      PMPI_Comm_rank(comm, &rank);
-      if (PMPI_Graph_neighbors_count(comm, rank, &in) == MPI_SUCCESS) out = in;
-      break;
-    case MPI_DIST_GRAPH:
-      PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-      break;
-    default: // the call refuses it
-      break;
-    }
-  }
-  int in = 0;
-  int out = 0;
+struct Profiled {
+  static constexpr auto Comm_test_inter = PMPI_Comm_test_inter;
+  static constexpr auto Comm_remote_size = PMPI_Comm_remote_size;
+  static constexpr auto Comm_size = PMPI_Comm_size;
+  static constexpr auto Comm_rank = PMPI_Comm_rank;
+  static constexpr auto Topo_test = PMPI_Topo_test;
+  static constexpr auto Cartdim_get = PMPI_Cartdim_get;
+  static constexpr auto Graph_neighbors_count = PMPI_Graph_neighbors_count;
+  static constexpr auto Dist_graph_neighbors_count = PMPI_Dist_graph_neighbors_count;
 };
 
 } // namespace
 
+int peers(const Fint* comm) {
+  return api::peers(Profiled(), handle<MPI_Comm>(comm));
+}
 int dimensions(const Fint* comm) {
-  const MPI_Comm c = handle<MPI_Comm>(comm);
-  int number = 0;
-  return topology(c) == MPI_CART && PMPI_Cartdim_get(c, &number) == MPI_SUCCESS ? number : 0;
+  return api::dimensions(Profiled(), handle<MPI_Comm>(comm));
 }
-
 int in_neighbors(const Fint* comm) {
-  return Neighbors(handle<MPI_Comm>(comm)).in;
+  return api::neighbors(Profiled(), handle<MPI_Comm>(comm)).in;
 }
-
 int out_neighbors(const Fint* comm) {
-  return Neighbors(handle<MPI_Comm>(comm)).out;
+  return api::neighbors(Profiled(), handle<MPI_Comm>(comm)).out;
 }
 
 } // namespace macadam::fortran

@@ -4,6 +4,7 @@
 // Below is the standard ABI and nothing else, so that it may be any library's.
 #pragma once
 
+#include "base/scratch.h"
 #include "fortran/names.h"
 #include "fortran/sentinels.h"
 
@@ -13,11 +14,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 
 namespace macadam::fortran {
+
+using base::Scratch;
 
 // INTEGER and LOGICAL of default kind. The build refuses a compiler where they are not C's int.
 using Fint = int;
@@ -113,24 +115,6 @@ class InOut {
   Fint* fortran_;
   Handle c_;
   Handle before_;
-};
-
-// An array for the time of a call. A negative length is left for C to refuse.
-template <class Element, std::size_t few = 32>
-class Scratch {
- public:
-  explicit Scratch(std::int64_t length)
-      : length_(length < 0 ? 0 : static_cast<std::size_t>(length)) {
-    if (length_ > few) many_.reset(new Element[length_]);
-  }
-  std::size_t size() const { return length_; }
-  Element* data() { return many_ ? many_.get() : few_; }
-  Element& operator[](std::size_t i) { return data()[i]; }
-
- private:
-  std::size_t length_;
-  Element few_[few];
-  std::unique_ptr<Element[]> many_;
 };
 
 template <class Handle>

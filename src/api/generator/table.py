@@ -245,6 +245,12 @@ def read_constants(folder: pathlib.Path) -> list[ConstantGroup]:
     return groups
 
 
+def read_mpich(folder: pathlib.Path) -> dict[str, dict[str, str]]:
+    """The values of the constants in MPICH's ABI, by section."""
+    return {title: dict(text.split() for _, text in statements)
+            for title, statements in sections(folder / "mpich.table")}
+
+
 def read_types(folder: pathlib.Path) -> Types:
     found = {title: [text for _, text in statements]
              for title, statements in sections(folder / "types.table")}

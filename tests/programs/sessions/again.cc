@@ -69,7 +69,7 @@ void repeat(const char* name, const char* set, sessions::Meeting* meeting) {
 int main(int argc, char** argv) {
   // Who meets whom has to be known; that is a life too.
   MPI_Session session = sessions::begin();
-  MPI_Comm comm = sessions::comm_of(session, "meeting");
+  MPI_Comm comm = sessions::comm_of_session(session, "meeting");
   OK(MPI_Comm_rank(comm, &check::rank));
   OK(MPI_Comm_size(comm, &check::size));
   sessions::Meeting meeting(comm);

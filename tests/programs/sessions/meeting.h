@@ -81,7 +81,8 @@ inline MPI_Comm comm_of(MPI_Group group, const char* tag) {
   return comm;
 }
 
-inline MPI_Comm comm_of(MPI_Session session, const char* tag) {
+// Not of the same name: in other ABIs all handles are ints.
+inline MPI_Comm comm_of_session(MPI_Session session, const char* tag) {
   MPI_Group group = group_of(session);
   MPI_Comm comm = comm_of(group, tag);
   OK(MPI_Group_free(&group));

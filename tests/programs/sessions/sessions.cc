@@ -11,6 +11,7 @@ namespace {
 
 using sessions::begin;
 using sessions::comm_of;
+using sessions::comm_of_session;
 using sessions::end;
 using sessions::exchange;
 using sessions::group_of;
@@ -235,7 +236,7 @@ void errors_of_sessions() {
 void several() {
   check::part = "several at once";
   MPI_Session one = begin(), two = begin();
-  MPI_Comm first = comm_of(one, "first"), second = comm_of(two, "second");
+  MPI_Comm first = comm_of_session(one, "first"), second = comm_of_session(two, "second");
   exchange(first);
   exchange(second);
   // A communicator outlives neither, but the other session goes on.
@@ -370,7 +371,7 @@ void threads_between_groups() {
 void buffers() {
   check::part = "buffers";
   MPI_Session session = begin();
-  MPI_Comm comm = comm_of(session, "buffers");
+  MPI_Comm comm = comm_of_session(session, "buffers");
   std::vector<char> buffer(4096 + MPI_BSEND_OVERHEAD);
   if (check::is_macadam()) {
     FAILS(MPI_ERR_BUFFER, MPI_Bsend(buffer.data(), 1, MPI_BYTE, check::rank, 1, comm));
@@ -432,7 +433,7 @@ void around_the_world(int* argc, char*** argv) {
   // A session goes on across the world's beginning and end.
   check::part = "across the world";
   MPI_Session session = begin();
-  MPI_Comm comm = comm_of(session, "across");
+  MPI_Comm comm = comm_of_session(session, "across");
   exchange(comm);
   int provided = -1;
   OK(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));

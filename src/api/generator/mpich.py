@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes libmpi.so.12's entry points: MPI in MPICH's ABI, each one call of the function of the standard
+ABI, and the tables by which constants are converted.
+
+Handles are ints there, a status has other words, and most constants other values. A parameter is
+converted by its C type, by its kind, or, where both say but `int`, by its name (MEANINGS).
+"""
+from __future__ import annotations
+
+import re
+
+from .header import wrapped
+from .table import ConstantGroup, Entry, Function, Parameter, TableError
+
+OPENING = """\
+// SPDX-License-Identifier: BSD-3-Clause
+// Generated from the table in src/api/table: do not edit.
+#include "mpich/glue.h"
+#include "mpich/names.h"
+
+using namespace macadam::mpich;
+"""
+STANDARD_OPENING = """\
+// SPDX-License-Identifier: BSD-3-Clause
+// Generated from the table in src/api/table: do not edit.
+//
+// Every function of the standard ABI, found in its library when this one is loaded: both libraries have
+// functions of the same names, so that the linker cannot tell them apart.
+#pragma once
+
+#include <mpi.h>
+
+namespace macadam::mpich {
+
+struct Standard {
+"""
+CONSTANTS_OPENING = """\
+// SPDX-License-Identifier: BSD-3-Clause
+// Generated from the tables of constants in src/api/table: do not edit.
+//
+// The constants that differ: {MPICH's value, the standard ABI's}.
+#pragma once
+
+#include "mpich/pairs.h"
+
+namespace macadam::mpich::constants {
+"""
+
+HANDLES = ("Comm", "Datatype", "Errhandler", "Group", "Info", "Message", "Op", "Request", "Session",
+           "Win")  # a file is a pointer in both
+HANDLE = re.compile(rf"MPI_({'|'.join(HANDLES)})\b")
+
+# What an int means, by the parameter's name, or by function and parameter where the name alone says
+# too little. Each is a class of glue.h.
+MEANINGS = {
+    **dict.fromkeys(("dest", "source", "root", "rank_source", "rank_dest", "sources", "destinations",
+                     "ranks1", "ranks2", "target_rank"), "Rank"),
+    **dict.fromkeys(("errorclass", "errorcode", "error", "array_of_errcodes"), "ErrorCode"),
+    **dict.fromkeys(("keyval", "comm_keyval", "type_keyval", "win_keyval"), "Keyval"),
+    **dict.fromkeys(("required", "provided"), "ThreadLevel"),
+    "amode": "FileMode", "array_of_dargs": "DistributionArgument", "array_of_distribs": "Distribution",
+    "assert": "Assertion", "bind": "Bind", "combiner": "Combiner",
+    "lock_type": "Lock", "order": "Order", "recvtag": "Tag", "result": "Comparison", "scope": "Scope", "sendtag": "Tag", "split_type": "SplitType", "tag": "Tag",
+    "Topo_test.status": "Topology", "typeclass": "TypeClass", "var_class": "VariableClass",
+    "verbosity": "Verbosity", "whence": "Whence",
+    "File_set_view.disp": "Displacement", "Win_shared_query.rank": "Rank",
+}
+# Functions written by hand (src/mpich/entries.cc): callbacks, attributes, and what has a meaning of
+# its own in several parameters.
+BY_HAND = {"Pcontrol", "Type_get_contents", "Abi_get_version", "Comm_spawn", "Comm_spawn_multiple"}
+BY_HAND_KINDS = {"out_attribute", "out_integer_attribute"}
+
+# Results of the other ABI may be longer than what is promised in MPICH's.
+SHORTENED = ("MPI_MAX_PROCESSOR_NAME", "MPI_MAX_PORT_NAME")
+
+
+def by_hand(function: Function) -> bool:
+    return (function.name in BY_HAND or function.converts_handle
+            or any(p.kind_name in BY_HAND_KINDS
+                   or ("_function" in p.kind.small and not function.is_tool)
+                   for p in function.parameters))
+
+
+def declared(p: Parameter, large: bool) -> str:
+    """The parameter in MPICH's ABI."""
+    text = p.declare(large)
+    return re.sub(r"\bMPI_Status\b", "Status", HANDLE.sub("int", text))
+
+
+def meaning(function: Function, p: Parameter) -> str | None:
+    if function.name == "Abort":  # the program's exit code
+        return None
+    return MEANINGS.get(f"{function.name}.{p.name}") or MEANINGS.get(p.name)
+
+
+def length(entry: Entry, p: Parameter) -> str:
+    """The number of elements of an array."""
+    owner = next((q.name for q in entry.parameters if q.kind_name == "comm"), None)
+    match p.length:
+        case "comm":
+            text = f"peers({owner})"
+        case "dimensions" | "in_neighbors" | "out_neighbors":
+            text = f"{p.length}({owner})"
+        case None:
+            return "0"
+        case name:
+            text = name
+    before = entry.parameters[:entry.parameters.index(p)]
+    buffer = next((q for q in reversed(before) if q.kind.buffer), None)
+    if p.kind_name == "datatypes" and buffer is not None and buffer.kind.in_place:
+        return f"significant({buffer.name}, {text})"
+    return text
+
+
+def status(entry: Entry, p: Parameter) -> str:
+    match p.kind_name:
+        case "statuses":
+            some = any(q.name == "outcount" for q in entry.parameters)
+            return f"Statuses({p.name}, {p.length}{', outcount' if some else ''})"
+        case "status":
+            return f"OutStatus({p.name})"
+        case "in_status":
+            return f"InStatus({p.name})"
+        case _:
+            return f"InOutStatus({p.name})"
+
+
+def plain_number(function: Function, p: Parameter, c: str, extent: str) -> str:
+    """Integers: as they are, or by their meaning."""
+    what = meaning(function, p)
+    if what is None:
+        return p.name
+    if "*" in c:
+        return f"{'InOut' if p.kind_name == 'inout_keyval' else 'Out'}Number<{what}>({p.name})"
+    if "[]" not in c:
+        return f"{what}::in({p.name})"
+    if p.length is None:  # ranks, which are no special ones there
+        return p.name
+    return f"{'In' if 'const ' in c else 'Out'}Numbers<{what}>({p.name}, {extent})"
+
+
+def argument(entry: Entry, p: Parameter) -> str:
+    """What the function of the standard ABI gets."""
+    function, c = entry.function, p.kind.declare("@", entry.large)
+    if "MPI_Status" in c:
+        return status(entry, p)
+    if p.kind_name == "detached":
+        return f"OutAddress({p.name})"
+    if p.kind.buffer or p.kind_name in ("memory", "const_memory") and function.name != "Get_address":
+        return f"buffer_address({p.name})"
+    if p.kind_name == "out_string" and p.length in SHORTENED:
+        reported = any(q.name == "resultlen" for q in entry.parameters)
+        return (f"Shortened<{p.length}, constants::longest::{p.length[4:]}>({p.name}"
+                f"{', resultlen' if reported else ''})")
+    match = re.fullmatch(r"(const )?(MPI_\w+) ?(\*?)@(\[\])?", c)
+    if match and (match.group(2)[4:] in HANDLES or match.group(2) == "MPI_File"):
+        const, handle, pointer, array = match.groups()
+        if array:
+            extent = length(entry, p)
+            if p.kind_name in ("requests", "all_started"):
+                return f"Requests({p.name}, {extent})"
+            return f"{'In' if const else 'Out'}Handles<{handle}>({p.name}, {extent})"
+        if not pointer:
+            return f"handle<{handle}>({p.name})"
+        changed = p.kind_name.startswith("inout_") or p.kind_name in ("request", "message", "started")
+        return f"{'InOut' if changed else 'Out'}<{handle}>({p.name})"
+    if HANDLE.search(c):
+        raise TableError(f"MPI_{entry.name}: '{p.declare(entry.large)}' has no form in MPICH's ABI")
+    if re.fullmatch(r"(const )?(int|MPI_Offset) ?\*?@(\[\])?", c):
+        return plain_number(function, p, c, length(entry, p))
+    return p.name
+
+
+def entry_point(entry: Entry) -> str:
+    function = entry.function
+    parameters = ", ".join(declared(p, entry.large) for p in entry.parameters) or "void"
+    call = f"standard.{entry.name}({', '.join(argument(entry, p) for p in entry.parameters)})"
+    body = f"return code({call});" if function.result is None else f"return {call};"
+    opening = f"MPICH_ENTRY({function.returns}, {entry.name}, ({parameters}))"
+    lines = "\n".join("  " + line for line in wrapped(body, 98).split("\n"))
+    return f"\n{wrapped(opening)} {{\n{lines}\n}}\n"
+
+
+def entry_points(functions: list[Function]) -> dict[str, str]:
+    """The text of each file, by the name of its table."""
+    files: dict[str, str] = {}
+    for function in functions:
+        if by_hand(function):
+            continue
+        for entry in function.entries():
+            files.setdefault(function.file, OPENING)
+            files[function.file] += entry_point(entry)
+    return files
+
+
+def standard(functions: list[Function]) -> str:
+    """The functions of the standard ABI as pointers, and their names."""
+    entries = [e for f in functions for e in f.entries() if e.name != "Pcontrol"]
+    text = STANDARD_OPENING
+    for entry in entries:
+        if "removed" in entry.function:  # not in mpi.h
+            text += f"  {entry.prototype('').replace(f' _{entry.name}', f' (*{entry.name})')};\n"
+        else:
+            text += f"  decltype(&PMPI_{entry.name}) {entry.name};\n"
+    text += "};\n\n// In the order of the members.\ninline constexpr const char* standard_names[] = {\n"
+    text += "".join(f'    "PMPI_{entry.name}",\n' for entry in entries)
+    return text + "};\n\n} // namespace macadam::mpich\n"
+
+
+def identifier(title: str) -> str:
+    return re.sub(r"\W+", "_", title.split(",")[0].split(":")[0]).strip("_").lower()
+
+
+def constants(groups: list[ConstantGroup], theirs: dict[str, dict[str, str]]) -> str:
+    """A table for each section of constants that differ."""
+    text = CONSTANTS_OPENING
+    for group in groups:
+        values = theirs.get(group.title)
+        if values is None:
+            continue
+        rows = [c for c in group.constants if not c.alias]
+        missing = {c.name for c in rows} ^ set(values)
+        if missing:
+            raise TableError(f"mpich.table: '{group.title}' and the section of constants.table differ "
+                             f"in {', '.join(sorted(missing))}")
+        name = identifier(group.title)
+        if name == "longest_strings":
+            text += "\n// The longest strings, with the terminating null, in MPICH's ABI.\n"
+            text += "namespace longest {\n"
+            text += "".join(f"inline constexpr int {c.name[4:]} = {values[c.name]};\n" for c in rows)
+            text += "} // namespace longest\n"
+            continue
+        text += f"\ninline constexpr Pair {name}[] = {{\n"
+        text += "".join(f"    {{static_cast<int>({values[c.name]}), {c.value}}}, // {c.name}\n"
+                        for c in rows)
+        text += "};\n"
+    return text + "\n} // namespace macadam::mpich::constants\n"
