@@ -82,9 +82,9 @@ def measure_round(results, all_libraries, arguments, pace):
 class Row:
     """One line of the table: ours beside the peers'."""
 
-    def __init__(self, key, values):
-        (self.what, self.ranks, self.iterations, self.busy), self.size = key
-        self.unit, self.less_is_better = EVERYTHING[self.what]
+    def __init__(self, key, values, unit, less_is_better):
+        (self.what, self.ranks, *self.beside), self.size = key
+        self.unit, self.less_is_better = unit, less_is_better
         self.medians = {name: statistics.median(rounds) for name, rounds in values.items() if rounds}
         self.ratios = sorted(self.ratios_of(values))
 
@@ -101,13 +101,14 @@ class Row:
         return statistics.median(self.ratios)
 
     def cells(self, names):
-        return [self.what, self.ranks, self.size, self.iterations, self.busy,
+        return [self.what, self.ranks, self.size, *self.beside,
                 *(number(self.medians.get(name)) for name in names), self.unit,
                 number(self.ratio), f"{number(self.ratios[0])} to {number(self.ratios[-1])}"]
 
 
-def rows_of(results):
-    rows = [Row(key, values) for key, values in results.values.items()]
+def rows_of(results, units):
+    """`units`: of what is measured the unit, and whether less is better."""
+    rows = [Row(key, values, *units[key[0][0]]) for key, values in results.values.items()]
     return sorted((row for row in rows if row.ratios), key=lambda row: -row.ratio)
 
 
@@ -133,36 +134,52 @@ def overview(rows):
     """A line for each measurement over all its sizes: in how many of them we are where, and how far at worst."""
     measured = {}
     for row in rows:
-        measured.setdefault((row.what, row.ranks, row.iterations, row.busy), []).append(row)
+        measured.setdefault((row.what, row.ranks, *row.beside), []).append(row)
     for key, its in sorted(measured.items(), key=lambda item: -statistics.median(row.ratio for row in item[1])):
         worst = max(its, key=lambda row: row.ratio)
         yield [*key, *standing(its), number(statistics.median(row.ratio for row in its)),
                f"{number(worst.ratio)} at {worst.size}"]
 
 
-def page(results, all_libraries, arguments, about):
+def page(results, units, all_libraries, about, title, command, beside=()):
+    """The whole page. `command` writes it; `beside`: what a row has besides what, ranks and bytes."""
     titles = [library.name for library in all_libraries]
-    rows = rows_of(results)
-    header = ["what", "ranks", "bytes", "iterations", "busy programs", *titles, "unit", "ratio",
-              "of the rounds"]
-    several = lambda numbers: ",".join(map(str, numbers))
-    lines = ["# Every row, as users run it", "",
-             f"`python3 bench/users.py --build build/release --rounds {arguments.rounds} --iterations "
-             f"{several(arguments.iterations)} --ranks {several(arguments.ranks)} --busy "
-             f"{several(arguments.busy)} --markdown docs/as-users-run.md` writes this page.", "",
+    rows = rows_of(results, units)
+    lines = [f"# {title}", "", f"`{command}` writes this page.", "",
              f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}; medians of "
-             f"{arguments.rounds} rounds. The ratio is that to the best peer, and above 1 where "
+             f"{about['rounds']} rounds. The ratio is that to the best peer, and above 1 where "
              "Macadam is behind.", ""]
     lines += [f"- {name}: {version}" for name, version in about["versions"].items()]
     if about["unsteady"]:
         lines += ["", f"Left out, as the machine changed its pace in each of {Pace.ATTEMPTS} attempts: "
                       f"{about['unsteady']} starts of all libraries."]
     lines += ["", summary(rows), ""]
-    lines += table(["what", "ranks", "iterations", "busy programs", "ahead", "level", "behind", "ratio",
-                    "worst, bytes"], overview(rows))
-    lines += ["", *table(header, (row.cells(titles) for row in rows))]
+    lines += table(["what", "ranks", *beside, "ahead", "level", "behind", "ratio", "worst, bytes"],
+                   overview(rows))
+    lines += ["", *table(["what", "ranks", "bytes", *beside, *titles, "unit", "ratio", "of the rounds"],
+                         (row.cells(titles) for row in rows))]
     lines += ["", *results.failure_lines()]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def about_run(results, all_libraries, rounds, pace):
+    return {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
+            "rounds": rounds, "unsteady": pace.unsteady, "versions": versions(results, all_libraries)}
+
+
+def publish(arguments, results, text, about):
+    """Prints and writes what was asked for; the exit code."""
+    print(text, end="")
+    if arguments.markdown:
+        arguments.markdown.write_text(text, encoding="utf8")
+    if arguments.json:
+        save(arguments.json, results, about)
+    return 1 if any(name == "Macadam" for name, _, _ in results.failures) else 0
+
+
+def add_outputs(parser):
+    parser.add_argument("--markdown", type=pathlib.Path, help="write the table")
+    parser.add_argument("--json", type=pathlib.Path, help="write every single value")
 
 
 def parse():
@@ -179,8 +196,7 @@ def parse():
     parser.add_argument("--busy", type=numbers, default=[0, 1, 2], metavar="N,...",
                         help="busy programs beside the measurement")
     parser.add_argument("--longest", type=int, default=4 << 20, metavar="BYTES")
-    parser.add_argument("--markdown", type=pathlib.Path, help="write the table")
-    parser.add_argument("--json", type=pathlib.Path, help="write every single value")
+    add_outputs(parser)
     arguments = parser.parse_args()
     for word in arguments.only:
         if word not in EVERYTHING:
@@ -190,9 +206,7 @@ def parse():
 
 
 def save(file, results, about):
-    rows = [{"what": what, "ranks": ranks, "iterations": iterations, "busy": busy, "bytes": size,
-             "values": values}
-            for ((what, ranks, iterations, busy), size), values in results.values.items()]
+    rows = [{"of": of, "bytes": size, "values": values} for (of, size), values in results.values.items()]
     file.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf8")
 
 
@@ -203,16 +217,14 @@ def main():
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
         measure_round(results, all_libraries, arguments, pace)
-    about = {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
-             "rounds": arguments.rounds, "unsteady": pace.unsteady,
-             "versions": versions(results, all_libraries)}
-    text = page(results, all_libraries, arguments, about)
-    print(text, end="")
-    if arguments.markdown:
-        arguments.markdown.write_text(text, encoding="utf8")
-    if arguments.json:
-        save(arguments.json, results, about)
-    sys.exit(1 if any(name == "Macadam" for name, _, _ in results.failures) else 0)
+    several = lambda numbers: ",".join(map(str, numbers))
+    command = (f"python3 bench/users.py --build build/release --rounds {arguments.rounds} --iterations "
+               f"{several(arguments.iterations)} --ranks {several(arguments.ranks)} --busy "
+               f"{several(arguments.busy)} --markdown docs/as-users-run.md")
+    about = about_run(results, all_libraries, arguments.rounds, pace)
+    text = page(results, EVERYTHING, all_libraries, about, "Every row, as users run it", command,
+                ["iterations", "busy programs"])
+    sys.exit(publish(arguments, results, text, about))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -132,6 +133,16 @@ class Installed(unittest.TestCase):
                  for file in self.prefix.rglob("*") if not file.is_dir()}
         for name in found:
             self.assertTrue(any(fnmatch.fnmatch(name, pattern) for pattern in known), name)
+
+    def test_mpich_abi(self):
+        """It finds the library behind it, wherever the tree is."""
+        program = ("import ctypes\nmpi, rank = ctypes.CDLL('libmpi.so.12'), ctypes.c_int()\n"
+                   "mpi.MPI_Init(None, None)\n"
+                   "assert mpi.MPI_Comm_rank(0x44000000, ctypes.byref(rank)) == 0\n"
+                   "print('rank', rank.value, flush=True)\nmpi.MPI_Finalize()")
+        output = run(self.prefix / "bin/mpiexec", "-abi", "mpich", "-n", 2, sys.executable, "-c", program,
+                     env=self.clean)
+        self.assertEqual(sorted(output.splitlines()), ["rank 0", "rank 1"])
 
     def test_wrappers(self):
         for prefix in (self.prefix, BUILD):

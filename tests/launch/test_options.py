@@ -55,6 +55,19 @@ class Environment(LaunchTest):
         self.environment["A"] = "outer"
         self.assert_ran(self.mpiexec("-env", "A", "1", "-env", "A", "2", *self.show), ["2 None"])
 
+    def test_abi_of_mpich_is_found_first(self):
+        show = python("import os; print(os.environ['LD_LIBRARY_PATH'], flush=True)")
+        folder = str(pathlib.Path(MPIEXEC).parent.parent / "lib/mpich")
+        self.assert_ran(self.mpiexec("-abi", "mpich", *show), [folder])
+        self.environment["LD_LIBRARY_PATH"] = "/outer"
+        self.assert_ran(self.mpiexec("-abi", "mpich", *show), [f"{folder}:/outer"])
+        self.assert_ran(self.mpiexec("-x", "LD_LIBRARY_PATH=/given", "-abi", "mpich", *show),
+                        [f"{folder}:/given"])
+        self.assert_ran(self.mpiexec("-abi", "standard", *show), ["/outer"])
+        self.assert_fails(self.mpiexec("-abi", "lam", "true"), 2,
+                          'mpiexec: -abi: "lam" is no ABI that programs can have here; standard and '
+                          "mpich are", "Run mpiexec --help for the options.")
+
     def test_of_mpiexec_is_inherited(self):
         self.environment["A"] = "outer"
         self.assert_ran(self.mpiexec("-n", 2, *self.show), ["outer None"] * 2)

@@ -61,17 +61,19 @@ class Debian:
 
 @dataclasses.dataclass(frozen=True)
 class PyPI:
-    """The source of a Python package."""
+    """The source of a Python package, or (`binary`) a wheel of it."""
     package: str
     version: str
     file: str
     sha256: str
+    binary: bool = False
 
     def fetch(self, folder):
-        wanted = folder / f"{self.package}.txt"
+        wanted = folder / f"{self.file}.txt"
         wanted.write_text(f"{self.package}=={self.version} --hash=sha256:{self.sha256}\n")
         run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-             "--no-deps", "--no-binary", self.package, "--require-hashes", "-r", wanted, "--dest", folder])
+             "--no-deps", "--only-binary" if self.binary else "--no-binary", self.package,
+             "--require-hashes", "-r", wanted, "--dest", folder])
 
 
 def fetch(source, folder):

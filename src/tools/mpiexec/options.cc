@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -173,6 +174,17 @@ struct Parser {
 
   void add_own(Options& options, Program& program) {
     add_environment(options, program);
+    app.add_option_function<std::string>(
+           "--abi", [&options](const std::string& abi) { options.is_mpich_abi = abi == "mpich"; },
+           "mpich: the programs were built with MPICH, Intel MPI or another library of the same "
+           "ABI, and find ours in place of it (standard)")
+        ->option_text("standard|mpich")
+        ->check([](const std::string& abi) {
+          return abi == "standard" || abi == "mpich"
+                     ? ""
+                     : "\"" + abi +
+                           "\" is no ABI that programs can have here; standard and mpich are";
+        });
     add_machines(options, program);
     app.add_option("--wdir,--wd", program.folder, "Run this program in FOLDER")
         ->option_text("FOLDER");
@@ -512,6 +524,18 @@ std::vector<boot::NamedRanks> Options::process_sets() const {
 
 namespace {
 
+// The folder of libmpi.so.12 (src/mpich) comes first where ranks look for libraries.
+void find_mpich_abi(Options& options) {
+  const auto prefix = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
+  std::string folders = prefix / MACADAM_LIBDIR / "mpich";
+  const char* inherited = std::getenv("LD_LIBRARY_PATH");
+  std::string others = inherited != nullptr ? inherited : "";
+  for (const Variable& variable : options.environment)
+    if (variable.first == "LD_LIBRARY_PATH") others = variable.second;
+  if (!others.empty()) folders += ":" + others;
+  options.environment.emplace_back("LD_LIBRARY_PATH", folders);
+}
+
 std::vector<std::string> arguments_of(int argc, char** argv) try {
   return expand_config_files({argv + 1, argv + argc});
 } catch (const std::runtime_error& error) {
@@ -536,6 +560,7 @@ Options read_options(int argc, char** argv) {
               << " that one job can have\n";
     std::exit(2);
   }
+  if (options.is_mpich_abi) find_mpich_abi(options);
   if (options.timeout_seconds == 0) options.timeout_seconds = boot::timeout_of_environment();
   return options;
 }

@@ -43,6 +43,7 @@ struct Program {
 struct Options {
   std::vector<Program> programs;
   std::vector<Variable> environment; // -genv, -x: of all ranks
+  bool is_mpich_abi = false;         // -abi mpich
   bool label = false;
   bool verbose = false;
   double timeout_seconds = 0; // 0: none
