@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace macadam::mpich {
 
@@ -56,7 +57,12 @@ class InOut {
  public:
   using Mpich = typename Of<Handle>::Mpich;
   explicit InOut(Mpich* changed) : changed_(changed) {
-    if (changed_ != nullptr) before_ = c_ = handle<Handle>(*changed_);
+    if (changed_ == nullptr) return;
+    before_ = c_ = handle<Handle>(*changed_);
+    // It may be gone behind the call, and its memory another's in another thread. That of a request
+    // is the next request's, with the same number.
+    if constexpr (!std::is_same_v<Handle, MPI_File> && !std::is_same_v<Handle, MPI_Request>)
+      Known<Handle>::forget(before_);
   }
   InOut(const InOut&) = delete;
   InOut& operator=(const InOut&) = delete;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mpich/constants.h"
+#include "mpich/known.h"
 #include "mpich/standard.h"
 
 #include <mpi.h>
@@ -86,6 +87,24 @@ struct Of<MPI_File> {
 // to the first of MPICH's.
 constexpr unsigned first_made = 0x1000, end_made = 0x04000000;
 
+template <class Handle>
+Handle made_handle(unsigned number) {
+  if (Handle known = Known<Handle>::handle_of(number); known != nullptr) [[likely]]
+    return known;
+  const Handle found = Of<Handle>::from(static_cast<int>(number));
+  if (found != nullptr) Known<Handle>::add(number, found);
+  return found;
+}
+
+template <class Handle>
+unsigned made_number(Handle handle) {
+  if (const unsigned known = Known<Handle>::number_of(handle); known != 0) [[likely]]
+    return known;
+  const auto number = static_cast<unsigned>(Of<Handle>::to(handle));
+  Known<Handle>::add(number, handle);
+  return number;
+}
+
 // An int that is no handle becomes a null pointer, which every function refuses.
 template <class Handle>
 Handle handle(typename Of<Handle>::Mpich mpich) {
@@ -93,7 +112,7 @@ Handle handle(typename Of<Handle>::Mpich mpich) {
     return mpich == nullptr ? MPI_FILE_NULL : mpich;
   } else {
     if (static_cast<unsigned>(mpich) - first_made < end_made - first_made) [[unlikely]]
-      return Of<Handle>::from(mpich);
+      return made_handle<Handle>(static_cast<unsigned>(mpich));
     const Predefined& predefined = Of<Handle>::predefined;
     const Pair& pair =
         mpich == predefined.null.mpich ? predefined.null : predefined.by_mpich[place_of(mpich)];
@@ -108,7 +127,7 @@ auto of_mpich(Handle handle) {
     return handle == MPI_FILE_NULL ? nullptr : handle;
   } else {
     const auto value = reinterpret_cast<std::uintptr_t>(handle);
-    if (value >= first_made) return Of<Handle>::to(handle);
+    if (value >= first_made) return static_cast<int>(made_number(handle));
     const Predefined& predefined = Of<Handle>::predefined;
     if (static_cast<int>(value) == predefined.null.standard) return predefined.null.mpich;
     return predefined.by_standard[value & 0xff].mpich;
