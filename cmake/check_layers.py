@@ -26,7 +26,8 @@ MAY_USE = {
     "api": {"base", "mem", "datatype", "engine", "net", "coll", "rma", "io", "boot", "mpi"},
     # On mpi.h and single headers, so that it works over any library with the standard ABI.
     "fortran": {"base/scratch.h", "base/slots.h", "api/lengths.h"},
-    "mpich": {"base/scratch.h", "base/slots.h", "api/lengths.h", "mpi/status.h"},
+    "mpich": {"base/scratch.h", "base/slots.h", "api/lengths.h", "mpi/status.h", "fortran/arguments.h",
+              "fortran/by_hand.h", "fortran/callbacks.h"},
     "libgravel": {"base", "mem", "engine", "net", "gravel", "boot"},
     "tools": {"base", "boot", "coll", "net"},
     # Beside src, where nothing may include them.

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fortran procedures as callbacks of C: reductions, error handlers, attributes, generalized
-// requests and data representations. Arguments of mpif.h, mpi and mpi_f08 look alike here: all are
-// addresses.
+// Fortran procedures as callbacks of C that have a state: attributes, generalized requests and data
+// representations. Alike in every ABI of MPI, but for the types of C's handles and statuses.
 #pragma once
 
-#include "fortran/glue.h"
+#include "fortran/arguments.h"
+
+#include <memory>
 
 namespace macadam::fortran {
 
-using UserFunction = void(void* in, void* inout, Fint* length, Fint* datatype);
-using UserFunctionLarge = void(void* in, void* inout, MPI_Count* length, Fint* datatype);
-using ErrorFunction = void(Fint* handle, Fint* code);
-
-// The C function that calls a Fortran one. C tells these callbacks nothing by which one function
-// could serve for all, so each Fortran function gets one of its own, for good: a program has but
-// few different ones. Null, with an explanation on stderr, if there are none left.
-MPI_User_function* operation(UserFunction* fortran);
-MPI_User_function_c* operation(UserFunctionLarge* fortran);
+// C's handle as Fortran has it.
 template <class Handle>
-auto error_handler(ErrorFunction* fortran) -> void (*)(Handle*, int*, ...);
+Fint number(Handle handle);
 
 // --- Attributes: address-sized integers in Fortran.
 
@@ -36,18 +29,36 @@ struct Keyval {
   // The callbacks of MPI-1, whose attributes are default integers.
   bool default_integers = false;
 };
-template <class Handle>
-int copy_attribute(Handle old, int keyval, void* state, void* in, void* out, int* flag);
-template <class Handle>
-int delete_attribute(Handle object, int keyval, void* value, void* state);
 
 // What C gets for an attribute set in Fortran: the address of an integer (MPI 5.0, section 19.3.7).
 void* box(MPI_Aint value);
 void unbox(void* attribute);
 // What Fortran gets: the integer that was set there, else the address that was set in C.
 MPI_Aint attribute_value(void* attribute);
-// ... of a predefined keyval, the value itself.
+// ... of a predefined keyval, by its number in the standard ABI: the value itself.
 MPI_Aint attribute_value(int keyval, void* attribute);
+
+template <class Handle>
+int copy_attribute(Handle old, int keyval, void* state, void* in, void* out, int* flag) {
+  Keyval& callbacks = *static_cast<Keyval*>(state);
+  Fint object = number(old), kept = logical(0), ierror = MPI_SUCCESS;
+  MPI_Aint from = attribute_value(in), to = 0;
+  callbacks.copy(&object, &keyval, &callbacks.state, &from, &to, &kept, &ierror);
+  if (callbacks.default_integers) to = static_cast<Fint>(to);
+  *flag = truth(kept);
+  if (ierror == MPI_SUCCESS && truth(kept)) *static_cast<void**>(out) = box(to);
+  return ierror;
+}
+
+template <class Handle>
+int delete_attribute(Handle object, int keyval, void* attribute, void* state) {
+  Keyval& callbacks = *static_cast<Keyval*>(state);
+  Fint owner = number(object), ierror = MPI_SUCCESS;
+  MPI_Aint value = attribute_value(attribute);
+  callbacks.remove(&owner, &keyval, &value, &callbacks.state, &ierror);
+  if (ierror == MPI_SUCCESS) unbox(attribute);
+  return ierror;
+}
 
 // --- Generalized requests and data representations, which have a state of their own.
 
@@ -57,9 +68,29 @@ struct Generalized {
   void (*cancel)(MPI_Aint* state, const Fint* complete, Fint* ierror);
   MPI_Aint state;
 };
-int query_generalized(void* state, MPI_Status* status);
-int release_generalized(void* state);
-int cancel_generalized(void* state, int complete);
+
+template <class Status>
+int query_generalized(void* state, Status* status) {
+  auto& callbacks = *static_cast<Generalized*>(state);
+  Fint ierror = MPI_SUCCESS;
+  callbacks.query(&callbacks.state, reinterpret_cast<Fint*>(status), &ierror);
+  return ierror;
+}
+
+inline int release_generalized(void* state) {
+  const std::unique_ptr<Generalized> callbacks(static_cast<Generalized*>(state));
+  Fint ierror = MPI_SUCCESS;
+  callbacks->release(&callbacks->state, &ierror);
+  return ierror;
+}
+
+inline int cancel_generalized(void* state, int complete) {
+  auto& callbacks = *static_cast<Generalized*>(state);
+  Fint ierror = MPI_SUCCESS;
+  const Fint is_complete = logical(complete);
+  callbacks.cancel(&callbacks.state, &is_complete, &ierror);
+  return ierror;
+}
 
 template <class Count>
 struct Representation {
@@ -70,13 +101,37 @@ struct Representation {
   void (*extent)(Fint* datatype, MPI_Aint* extent, MPI_Aint* state, Fint* ierror);
   MPI_Aint state;
 };
-template <class Count>
-int read_representation(void* user, MPI_Datatype type, Count count, void* file, MPI_Offset position,
-                        void* state);
-template <class Count>
-int write_representation(void* user, MPI_Datatype type, Count count, void* file,
-                         MPI_Offset position, void* state);
-template <class Count>
-int representation_extent(MPI_Datatype type, MPI_Aint* extent, void* state);
+
+template <class Datatype, class Count>
+int convert(typename Representation<Count>::Convert* function, MPI_Aint* state, void* user,
+            Datatype type, Count count, void* file, MPI_Offset position) {
+  Fint datatype = number(type), ierror = MPI_SUCCESS;
+  function(user, &datatype, &count, file, &position, state, &ierror);
+  return ierror;
+}
+
+template <class Datatype, class Count>
+int read_representation(void* user, Datatype type, Count count, void* file, MPI_Offset position,
+                        void* state) {
+  auto& callbacks = *static_cast<Representation<Count>*>(state);
+  return convert<Datatype, Count>(callbacks.read, &callbacks.state, user, type, count, file,
+                                  position);
+}
+
+template <class Datatype, class Count>
+int write_representation(void* user, Datatype type, Count count, void* file, MPI_Offset position,
+                         void* state) {
+  auto& callbacks = *static_cast<Representation<Count>*>(state);
+  return convert<Datatype, Count>(callbacks.write, &callbacks.state, user, type, count, file,
+                                  position);
+}
+
+template <class Datatype, class Count>
+int representation_extent(Datatype type, MPI_Aint* extent, void* state) {
+  auto& callbacks = *static_cast<Representation<Count>*>(state);
+  Fint datatype = number(type), ierror = MPI_SUCCESS;
+  callbacks.extent(&datatype, extent, &callbacks.state, &ierror);
+  return ierror;
+}
 
 } // namespace macadam::fortran

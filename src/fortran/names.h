@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names that a Fortran compiler gives to external procedures and common blocks. The build
-// option MACADAM_FORTRAN_MANGLING says which: `underscore` (mpi_send_), `lower` (mpi_send) or
-// `upper` (MPI_SEND).
+// The names of the procedures.
 //
 // The sources with procedures are compiled twice: as MPI_, which call the C functions MPI_, and
 // with MACADAM_PROFILED as PMPI_, which call PMPI_. So a tool in C sees a call from Fortran once,
 // and so does a tool in Fortran.
 #pragma once
 
-#if defined(MACADAM_FORTRAN_UPPER)
-#define MACADAM_NAME(lower, UPPER) UPPER
-#elif defined(MACADAM_FORTRAN_LOWER)
-#define MACADAM_NAME(lower, UPPER) lower
-#else
-#define MACADAM_NAME(lower, UPPER) lower##_
-#endif
+#include "fortran/mangling.h"
 
 #ifdef MACADAM_PROFILED
 #define CALL(Name) PMPI_##Name

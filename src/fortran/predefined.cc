@@ -2,7 +2,7 @@
 // The predefined callbacks, which programs pass by name: attributes are copied or left out, and
 // deleting them needs nothing.
 #include "fortran/predefined.h"
-#include "fortran/callbacks.h"
+#include "fortran/arguments.h"
 
 using namespace macadam::fortran;
 

@@ -3,7 +3,7 @@
 // of the procedures with a compiler that writes names in capitals.
 #pragma once
 
-#include "fortran/names.h"
+#include "fortran/mangling.h"
 
 #include <mpi.h>
 

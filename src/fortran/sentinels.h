@@ -4,7 +4,7 @@
 // tells.
 #pragma once
 
-#include "fortran/names.h"
+#include "fortran/mangling.h"
 
 extern "C" {
 extern int MACADAM_NAME(mpi_fortran_bottom, MPI_FORTRAN_BOTTOM)[1];
@@ -17,8 +17,6 @@ extern int MACADAM_NAME(mpi_fortran_unweighted, MPI_FORTRAN_UNWEIGHTED)[1];
 extern int MACADAM_NAME(mpi_fortran_weights_empty, MPI_FORTRAN_WEIGHTS_EMPTY)[1];
 extern char MACADAM_NAME(mpi_fortran_argv_null, MPI_FORTRAN_ARGV_NULL)[1];
 extern char MACADAM_NAME(mpi_fortran_argvs_null, MPI_FORTRAN_ARGVS_NULL)[1];
-// Not seen by programs: the values of .TRUE. and .FALSE., set in logicals.f90.
-extern const int macadam_fortran_logicals[2];
 }
 
 #define fortran_bottom MACADAM_NAME(mpi_fortran_bottom, MPI_FORTRAN_BOTTOM)
@@ -34,5 +32,3 @@ extern const int macadam_fortran_logicals[2];
 #define fortran_weights_empty MACADAM_NAME(mpi_fortran_weights_empty, MPI_FORTRAN_WEIGHTS_EMPTY)
 #define fortran_argv_null MACADAM_NAME(mpi_fortran_argv_null, MPI_FORTRAN_ARGV_NULL)
 #define fortran_argvs_null MACADAM_NAME(mpi_fortran_argvs_null, MPI_FORTRAN_ARGVS_NULL)
-#define fortran_true macadam_fortran_logicals[0]
-#define fortran_false macadam_fortran_logicals[1]

@@ -2,6 +2,7 @@
 #include "fortran/start.h"
 
 #include <cstdio>
+#include <string>
 
 extern "C" {
 // From compiler.f90: sizes in bytes of LOGICAL, INTEGER, REAL and DOUBLE PRECISION, and then for
@@ -84,42 +85,6 @@ bool is_here(const Fint* comm, Fint root) {
   int rank = MPI_PROC_NULL;
   const MPI_Comm c = handle<MPI_Comm>(comm);
   return c != MPI_COMM_NULL && PMPI_Comm_rank(c, &rank) == MPI_SUCCESS && rank == root;
-}
-
-namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& strings, bool ends) {
-  std::vector<char*> found;
-  for (std::string& string : strings)
-    found.push_back(string.data());
-  if (ends) found.push_back(nullptr);
-  return found;
-}
-
-} // namespace
-
-Arguments::Arguments(const char* first, std::size_t length, std::size_t distance) {
-  if (first == nullptr) return;
-  for (;; first += distance * length) {
-    std::string text(static_cast<const char*>(String(first, length)));
-    if (text.empty()) break;
-    strings_.push_back(std::move(text));
-  }
-  c_ = pointers(strings_, true);
-}
-
-Commands::Commands(const char* first, std::size_t length, int number) {
-  for (int i = 0; i < number; ++i, first += length)
-    strings_.emplace_back(static_cast<const char*>(String(first, length)));
-  c_ = pointers(strings_, false);
-}
-
-ArgumentLists::ArgumentLists(const char* first, std::size_t length, int number) {
-  for (int i = 0; first != nullptr && i < number; ++i)
-    lists_.emplace_back(first + static_cast<std::size_t>(i) * length, length,
-                        static_cast<std::size_t>(number));
-  for (const Arguments& list : lists_)
-    c_.push_back(list);
 }
 
 } // namespace macadam::fortran
