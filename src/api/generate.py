@@ -11,6 +11,7 @@ import sys
 
 from generator import calls, entries, header, mpich, report, simulated, table
 from generator.fortran import glue, modules, mpif
+from generator.fortran import mpich as fortran_mpich
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -36,6 +37,8 @@ def main() -> int:
                   for name, text in modules.modules(types, constants, functions).items()}
         files |= {f"generated/mpich/{name}.cc": text
                   for name, text in mpich.entry_points(functions).items()}
+        files |= {f"generated/mpich/fortran/{name}.cc": text
+                  for name, text in fortran_mpich.glue(functions).items()}
         files["generated/mpich/constants.h"] = mpich.constants(constants, table.read_mpich(folder))
     except table.TableError as error:
         print(f"generate.py: {error}", file=sys.stderr)
@@ -45,6 +48,7 @@ def main() -> int:
     files["generated/sim/calls.cc"] = simulated.calls(functions)
     files["generated/api.json"] = report.report(functions)
     files["generated/mpich/standard.h"] = mpich.standard(functions)
+    files["generated/mpich/fortran/functions.h"] = fortran_mpich.functions(functions)
     files["include/mpif.h"] = mpif.mpif(constants, functions)
     for name, text in files.items():
         write(arguments.out / name, text)

@@ -3,7 +3,7 @@
 # all layers, since all of them include mpi.h. Sets MACADAM_ENTRY_POINTS, the generated sources,
 # MACADAM_SIMULATED_CALLS, what simulated programs call in their place, and
 # MACADAM_FORTRAN_GLUE and MACADAM_FORTRAN_MODULES, those of src/fortran, and
-# MACADAM_MPICH_ENTRY_POINTS, those of src/mpich.
+# MACADAM_MPICH_ENTRY_POINTS and MACADAM_MPICH_FORTRAN_GLUE, those of src/mpich.
 
 set(api ${PROJECT_SOURCE_DIR}/src/api)
 file(GLOB api_inputs CONFIGURE_DEPENDS ${api}/table/*.table ${api}/generator/*.py
@@ -11,11 +11,13 @@ file(GLOB api_inputs CONFIGURE_DEPENDS ${api}/table/*.table ${api}/generator/*.p
 set(MACADAM_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/api/tool.cc)
 set(MACADAM_SIMULATED_CALLS ${PROJECT_BINARY_DIR}/generated/sim/calls.cc)
 set(MACADAM_MPICH_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/mpich/tool.cc)
+set(MACADAM_MPICH_FORTRAN_GLUE "")
 set(MACADAM_FORTRAN_GLUE "")
 set(MACADAM_FORTRAN_MODULES "")
 foreach(file point_to_point collective one_sided datatype communicator environment file)
   list(APPEND MACADAM_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/api/${file}.cc)
   list(APPEND MACADAM_MPICH_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/mpich/${file}.cc)
+  list(APPEND MACADAM_MPICH_FORTRAN_GLUE ${PROJECT_BINARY_DIR}/generated/mpich/fortran/${file}.cc)
   list(APPEND MACADAM_FORTRAN_GLUE ${PROJECT_BINARY_DIR}/generated/fortran/${file}.cc)
   list(APPEND MACADAM_FORTRAN_MODULES mpi_${file} mpi_f08_${file})
 endforeach()
@@ -29,7 +31,8 @@ add_custom_command(
          ${PROJECT_BINARY_DIR}/generated/api.json ${MACADAM_ENTRY_POINTS}
          ${MACADAM_SIMULATED_CALLS} ${PROJECT_BINARY_DIR}/include/mpif.h ${MACADAM_FORTRAN_GLUE} ${MACADAM_FORTRAN_MODULES}
          ${MACADAM_MPICH_ENTRY_POINTS} ${PROJECT_BINARY_DIR}/generated/mpich/constants.h
-         ${PROJECT_BINARY_DIR}/generated/mpich/standard.h
+         ${PROJECT_BINARY_DIR}/generated/mpich/standard.h ${MACADAM_MPICH_FORTRAN_GLUE}
+         ${PROJECT_BINARY_DIR}/generated/mpich/fortran/functions.h
   COMMAND ${Python3_EXECUTABLE} -B ${api}/generate.py --out ${PROJECT_BINARY_DIR}
   DEPENDS ${api}/generate.py ${api_inputs}
   COMMENT "Generating mpi.h and all else that follows from the table of MPI"

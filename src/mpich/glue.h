@@ -7,6 +7,7 @@
 #include "base/scratch.h"
 #include "mpich/handles.h"
 #include "mpich/meanings.h"
+#include "mpich/status.h"
 
 #include <mpi.h>
 
@@ -201,16 +202,7 @@ class OutNumbers {
   Scratch<int> c_;
 };
 
-// --- Statuses. Programs know three words of them by name.
-
-struct Status {
-  int count_low;
-  int count_high_and_cancelled; // the flag is the last bit
-  int source;
-  int tag;
-  int error;
-};
-inline Status* const status_ignore = reinterpret_cast<Status*>(1);
+// --- Statuses.
 
 MPI_Status standard_status(const Status& status);
 Status mpich_status(const MPI_Status& status);
