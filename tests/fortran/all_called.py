@@ -10,10 +10,11 @@ import sys
 OLD = re.compile(r"p?mpi_\w+_")
 F08 = re.compile(r"p?mpi_\w+_f08(ts|_)")
 # Not called: callbacks that MPI has ready and constants known by their address, which are given to
-# other procedures; what mpi_f08 does not have any more; and what its generic name can not tell from
-# the small form, as the two kinds of count are the same.
+# other procedures; procedures of MPICH's modules; what mpi_f08 does not have any more; and what its
+# generic name can not tell from the small form, as the two kinds of count are the same.
 UNCALLED = re.compile(r"p?mpi_((comm_|type_|win_)?(null_copy|null_delete|dup)_fn_(f08_)?|"
-                      r"conversion_fn_null(_c)?_(f08_)?|fortran_\w+|(attr_delete|keyval_free)_f08_|"
+                      r"conversion_fn_null(_c)?_(f08_)?|fortran_\w+|(sizeofs|constants)_mp_\w+|"
+                      r"(attr_delete|keyval_free)_f08_|"
                       r"(type_create_resized|type_get(_true)?_extent|file_get_type_extent)_c_f08_)")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes libmpifort.so.12's procedures, which call the C functions of MPICH's ABI: those of mpif.h and
-module mpi, with the same conversions by name as in front of the standard ABI, in another glue.h. And
-the prototypes of the C functions that they call.
+"""Writes libmpifort.so.12's procedures, which call the C functions of MPICH's ABI: those of mpif.h
+and module mpi, with the same conversions by name as in front of the standard ABI, in another glue.h.
+And the prototypes of the C functions that they call.
 """
 from __future__ import annotations
 
@@ -65,5 +65,6 @@ def functions(table: list[Function]) -> str:
         if any(kinds.callback(p) for p in entry.parameters):
             continue
         parameters = ", ".join(mpich.declared(p, entry.large) for p in entry.parameters) or "void"
-        text += wrapped(f"MPICH_FUNCTION({entry.function.returns}, {entry.name}, ({parameters}));") + "\n"
+        declared = f"MPICH_FUNCTION({entry.function.returns}, {entry.name}, ({parameters}));"
+        text += f"{wrapped(declared)}\n"
     return text + "\n} // namespace macadam::mpich::fortran\n"
