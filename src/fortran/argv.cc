@@ -20,7 +20,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings, bool ends) {
 Arguments::Arguments(const char* first, std::size_t length, std::size_t distance) {
   if (first == nullptr) return;
   for (;; first += distance * length) {
-    std::string text(static_cast<const char*>(String(first, length)));
+    std::string text(static_cast<const char*>(Stripped(first, length)));
     if (text.empty()) break;
     strings_.push_back(std::move(text));
   }
@@ -29,7 +29,7 @@ Arguments::Arguments(const char* first, std::size_t length, std::size_t distance
 
 Commands::Commands(const char* first, std::size_t length, int number) {
   for (int i = 0; i < number; ++i, first += length)
-    strings_.emplace_back(static_cast<const char*>(String(first, length)));
+    strings_.emplace_back(static_cast<const char*>(Stripped(first, length)));
   c_ = pointers(strings_, false);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command lines of the processes that a program starts.
+// Command lines of the processes that a program starts, without the blanks around each word (MPI
+// 5.0, section 11.8.2).
 #pragma once
 
 #include "fortran/arguments.h"

@@ -117,7 +117,8 @@ void ENTRY(grequest_start, GREQUEST_START)(decltype(Generalized::query) query,
                                            decltype(Generalized::release) release,
                                            decltype(Generalized::cancel) cancel,
                                            const MPI_Aint* state, Fint* request, Fint* ierror) {
-  auto callbacks = std::make_unique<Generalized>(Generalized{query, release, cancel, *state});
+  auto callbacks =
+      std::make_unique<Generalized>(Generalized{query, release, cancel, *state, kept_place(state)});
   const int code = CALL(Grequest_start)(query_generalized, release_generalized, cancel_generalized,
                                         callbacks.get(), Out<MPI_Request>(request));
   if (code == MPI_SUCCESS) static_cast<void>(callbacks.release()); // now release_generalized's
@@ -151,7 +152,7 @@ void ENTRY(comm_spawn, COMM_SPAWN)(const char* command, const char* argv, const 
                                    std::size_t command_length, std::size_t argv_length) {
   const bool is_root = is_here(comm, *root);
   const Arguments arguments(is_root && argv != fortran_argv_null ? argv : nullptr, argv_length, 1);
-  answer(ierror, CALL(Comm_spawn)(String(command, is_root ? command_length : 0), arguments,
+  answer(ierror, CALL(Comm_spawn)(Stripped(command, is_root ? command_length : 0), arguments,
                                   *maxprocs, handle<MPI_Info>(info), *root, handle<MPI_Comm>(comm),
                                   Out<MPI_Comm>(intercomm), c_errcodes(errcodes)));
 }

@@ -66,21 +66,23 @@ struct Generalized {
   void (*query)(MPI_Aint* state, Fint* status, Fint* ierror);
   void (*release)(MPI_Aint* state, Fint* ierror);
   void (*cancel)(MPI_Aint* state, const Fint* complete, Fint* ierror);
-  MPI_Aint state;
+  MPI_Aint value;
+  MPI_Aint* place; // of the program's variable, or null
+  MPI_Aint* state() { return place == nullptr ? &value : place; }
 };
 
 template <class Status>
 int query_generalized(void* state, Status* status) {
   auto& callbacks = *static_cast<Generalized*>(state);
   Fint ierror = MPI_SUCCESS;
-  callbacks.query(&callbacks.state, reinterpret_cast<Fint*>(status), &ierror);
+  callbacks.query(callbacks.state(), reinterpret_cast<Fint*>(status), &ierror);
   return ierror;
 }
 
 inline int release_generalized(void* state) {
   const std::unique_ptr<Generalized> callbacks(static_cast<Generalized*>(state));
   Fint ierror = MPI_SUCCESS;
-  callbacks->release(&callbacks->state, &ierror);
+  callbacks->release(callbacks->state(), &ierror);
   return ierror;
 }
 
@@ -88,7 +90,7 @@ inline int cancel_generalized(void* state, int complete) {
   auto& callbacks = *static_cast<Generalized*>(state);
   Fint ierror = MPI_SUCCESS;
   const Fint is_complete = logical(complete);
-  callbacks.cancel(&callbacks.state, &is_complete, &ierror);
+  callbacks.cancel(callbacks.state(), &is_complete, &ierror);
   return ierror;
 }
 

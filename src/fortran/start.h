@@ -11,6 +11,11 @@ namespace macadam::fortran {
 // that believes other values.
 int started(int code);
 
+// Of the state of a generalized request its value is kept, not its place.
+inline MPI_Aint* kept_place(const MPI_Aint*) {
+  return nullptr;
+}
+
 // Whether this process is the root of a call on a communicator.
 bool is_here(const Fint* comm, Fint root);
 

@@ -11,6 +11,11 @@ inline int started(int code) {
   return code;
 }
 
+// A generalized request has the program's own variable as its state.
+inline MPI_Aint* kept_place(const MPI_Aint* state) {
+  return const_cast<MPI_Aint*>(state);
+}
+
 // Whether this process is the root of a call on a communicator.
 bool is_here(const Fint* comm, Fint root);
 

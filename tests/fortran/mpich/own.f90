@@ -29,6 +29,7 @@ contains
     integer(MPI_ADDRESS_KIND) :: state
     integer :: ierror
     freed = freed + 1
+    state = 9
     ierror = MPI_SUCCESS
   end subroutine
 
@@ -201,19 +202,21 @@ contains
 
   subroutine generalized()
     integer :: request, elements
+    integer(MPI_ADDRESS_KIND), asynchronous :: state
     integer, asynchronous :: status(MPI_STATUS_SIZE)
     logical :: flag
-    call MPI_Grequest_start(query, release, cancel, 8_MPI_ADDRESS_KIND, request, ierr)
+    state = 8
+    call MPI_Grequest_start(query, release, cancel, state, request, ierr)
     call MPI_Cancel(request, ierr)
     call MPI_Grequest_complete(request, ierr)
     call MPI_Wait(request, status, ierr)
     call MPI_F_sync_reg(status)
-    call PMPI_F_sync_reg(status)
+    call PMPI_F_sync_reg(state)
     call MPI_Get_elements(status, MPI_INTEGER, elements, ierr)
     call MPI_Test_cancelled(status, flag, ierr)
     call check(status(MPI_SOURCE) == 5 .and. status(MPI_TAG) == 6 .and. elements == 3 .and. flag, &
                'the status of a generalized request')
-    call check(freed == 1 .and. request == MPI_REQUEST_NULL, 'a generalized request freed')
+    call check(freed == 1 .and. state == 9 .and. request == MPI_REQUEST_NULL, 'a generalized request freed')
   end subroutine
 
   ! A tool in C sees each call once, and none of PMPI's.

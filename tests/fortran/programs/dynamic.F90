@@ -55,9 +55,10 @@ contains
   subroutine one_command()
     HANDLE(MPI_Comm) :: inter
     integer :: codes(2)
-    character(len=10) :: arguments(2) = ['child     ', '          ']
+    character(len=10) :: arguments(2) = ['  child   ', '          ']
     codes = -1
-    call MPI_Comm_spawn(self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, inter, codes, ierror)
+    call MPI_Comm_spawn(' ' // self, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, inter, codes, &
+                        ierror)
     call check(all(codes == MPI_SUCCESS), 'error codes of MPI_Comm_spawn')
     call sum_up(inter)
     call MPI_Comm_disconnect(inter, ierror)
@@ -68,8 +69,8 @@ contains
     integer :: codes(2), others
     character(len=200) :: commands(2)
     character(len=10) :: arguments(2, 2)
-    commands = self
-    arguments(:, 1) = ['child     ', 'two words ']
+    commands = ' ' // self
+    arguments(:, 1) = ['child     ', ' two words']
     arguments(:, 2) = ''
     codes = -1
     call MPI_Comm_spawn_multiple(2, commands, arguments, [1, 1], [MPI_INFO_NULL, MPI_INFO_NULL], 0, &
