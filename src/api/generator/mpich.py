@@ -65,9 +65,10 @@ MEANINGS = {
     "verbosity": "Verbosity", "whence": "Whence",
     "File_set_view.disp": "Displacement", "Win_shared_query.rank": "Rank",
 }
-# Functions written by hand (src/mpich/entries.cc): callbacks, attributes, and what has a meaning of
-# its own in several parameters.
-BY_HAND = {"Pcontrol", "Type_get_contents", "Abi_get_version", "Comm_spawn", "Comm_spawn_multiple"}
+# Functions written by hand (src/mpich/entries.cc and bounds.cc): callbacks, attributes, and what has a
+# meaning of its own in several parameters.
+BY_HAND = {"Pcontrol", "Type_get_contents", "Abi_get_version", "Comm_spawn", "Comm_spawn_multiple",
+           "Type_struct", "Type_create_struct"}
 BY_HAND_KINDS = {"out_attribute", "out_integer_attribute"}
 
 # Results of the other ABI may be longer than what is promised in MPICH's.

@@ -65,7 +65,8 @@ contains
   ! Addresses in them are INTEGER, which those of a program may not fit in.
   subroutine removed_layouts()
     integer :: type, extent, low, high, code, class, common(4)
-    integer(MPI_ADDRESS_KIND) :: address
+    integer(MPI_ADDRESS_KIND) :: address, length
+    integer, parameter :: MPI_LB = int(z'4c000010'), MPI_UB = int(z'4c000011')
     common = 0
     call MPI_Get_address(common, address, ierr)
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierr)
@@ -81,6 +82,17 @@ contains
     call MPI_Type_lb(type, low, ierr)
     call MPI_Type_ub(type, high, ierr)
     call check(extent == 16 .and. low == -4 .and. high == 12, 'MPI_TYPE_STRUCT')
+    call MPI_Type_free(type, ierr)
+    call MPI_Type_struct(3, [1, 1, 1], [-4, 0, 12], [MPI_LB, MPI_INTEGER, MPI_UB], type, ierr)
+    call MPI_Type_extent(type, extent, ierr)
+    call MPI_Type_lb(type, low, ierr)
+    call MPI_Type_ub(type, high, ierr)
+    call check(extent == 16 .and. low == -4 .and. high == 12, 'a structure with bounds')
+    call MPI_Type_free(type, ierr)
+    call MPI_Type_create_struct(2, [2, 1], [4_MPI_ADDRESS_KIND, 24_MPI_ADDRESS_KIND], &
+                                [MPI_INTEGER, MPI_UB], type, ierr)
+    call MPI_Type_get_extent(type, address, length, ierr)
+    call check(address == 4 .and. length == 20, 'a structure with an upper bound')
     call MPI_Type_free(type, ierr)
     call PMPI_Type_struct(2, [1, 2], [0, 8], [MPI_INTEGER, MPI_DOUBLE_PRECISION], type, ierr)
     call PMPI_Type_extent(type, extent, ierr)
