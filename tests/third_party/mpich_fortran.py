@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's programs in Fortran that were built with its MPICH, on the library just built: the tester of
-the BLACS in Fortran, and ScaLAPACK's of LU, whose communication is in C. And MPICH's mpif.h, whose
-constants must be those that we know. Unpacked, not installed. Exit code 77 (skipped): the registry
-cannot be reached."""
+"""Debian's programs in Fortran that were built with its MPICH, on the library just built: the tester
+of the BLACS in Fortran, and ScaLAPACK's of LU, whose communication is in C. And MPICH's mpif.h,
+whose constants must be those that we know. Unpacked, not installed. Exit code 77 (skipped): the
+registry cannot be reached."""
 import argparse
 import os
 import pathlib
@@ -40,10 +40,10 @@ def unpack(folder: pathlib.Path) -> pathlib.Path:
     return root / "usr"
 
 
-def run(mpiexec: pathlib.Path, lib: pathlib.Path, root: pathlib.Path, program: str) -> tuple[int, str]:
+def run(arguments: argparse.Namespace, root: pathlib.Path, program: str) -> tuple[int, str]:
     libraries = root / "lib/x86_64-linux-gnu"
-    path = [lib.absolute(), libraries, libraries / "blas", libraries / "lapack"]
-    done = subprocess.run([mpiexec.absolute(), "-timeout", str(SECONDS), "-n", "4",
+    path = [arguments.lib.absolute(), libraries, libraries / "blas", libraries / "lapack"]
+    done = subprocess.run([arguments.mpiexec.absolute(), "-timeout", str(SECONDS), "-n", "4",
                            libraries / "scalapack/mpich-tests" / program],
                           cwd=root / "share/scalapack" / ("BLACS" if "btest" in program else ""),
                           env={**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, path)),
@@ -55,7 +55,7 @@ def run(mpiexec: pathlib.Path, lib: pathlib.Path, root: pathlib.Path, program: s
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpiexec", type=pathlib.Path, required=True)
-    parser.add_argument("--lib", type=pathlib.Path, required=True, help="folder of libmpifort.so.12")
+    parser.add_argument("--lib", type=pathlib.Path, required=True, help="with libmpifort.so.12")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="where packages go")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
@@ -68,15 +68,15 @@ def main() -> int:
                     root / "include/x86_64-linux-gnu/mpich/mpif.h"], check=True)
 
     # It ends itself with BLACS_ABORT, as its last test.
-    _, output = run(arguments.mpiexec, arguments.lib, root, "xFbtest")
+    _, output = run(arguments, root, "xFbtest")
     counts = [[int(n) for n in found] for found in
-              re.findall(r"TESTS: *(\d+) TESTS; *(\d+) PASSED, *(\d+) SKIPPED, *(\d+) FAILED", output)]
+              re.findall(r"(\d+) TESTS; *(\d+) PASSED, *(\d+) SKIPPED, *(\d+) FAILED", output)]
     total, passed, _, failed = map(sum, zip(*counts)) if counts else (0, 0, 0, 0)
     if len(counts) != 22 or failed or "all processes should be killed" not in output:
         sys.exit(f"xFbtest: {len(counts)} reports, {failed} tests failed\n{output[-4000:]}")
     print(f"xFbtest: {passed} of {total} tests passed, the others are skipped by itself")
 
-    code, output = run(arguments.mpiexec, arguments.lib, root, "xdlu")
+    code, output = run(arguments, root, "xdlu")
     passed = len(re.findall(r"\bPASSED\b", output))
     if code != 0 or passed < 100 or re.search(r"\bFAILED\b", output):
         sys.exit(f"xdlu: exit code {code}\n{output[-4000:]}")

@@ -228,7 +228,8 @@ contains
     call MPI_Test_cancelled(status, flag, ierr)
     call check(status(MPI_SOURCE) == 5 .and. status(MPI_TAG) == 6 .and. elements == 3 .and. flag, &
                'the status of a generalized request')
-    call check(freed == 1 .and. state == 9 .and. request == MPI_REQUEST_NULL, 'a generalized request freed')
+    call check(freed == 1 .and. state == 9 .and. request == MPI_REQUEST_NULL, &
+               'a generalized request freed')
   end subroutine
 
   ! A tool in C sees each call once, and none of PMPI's.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes libmpifort.so.12's procedures, which call the C functions of MPICH's ABI: those of mpif.h
-and module mpi, with the same conversions by name as in front of the standard ABI, in another glue.h.
-And the prototypes of the C functions that they call.
+and module mpi, with the same conversions by name as in front of the standard ABI, in another
+glue.h. And the prototypes of the C functions that they call.
 """
 from __future__ import annotations
 
