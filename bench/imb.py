@@ -90,8 +90,8 @@ def main():
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
         measure_round(results, all_libraries, pace, arguments)
-    command = (f"python3 bench/imb.py --build build/release --rounds {arguments.rounds} --ranks "
-               f"{','.join(map(str, arguments.ranks))} --markdown docs/imb.md")
+    command = (f"python3 bench/imb.py --build build/release --peers {','.join(arguments.peers)} --rounds "
+               f"{arguments.rounds} --ranks {','.join(map(str, arguments.ranks))} --markdown docs/imb.md")
     about = about_run(results, [], arguments.rounds, pace)
     about["versions"] = {"IMB-MPI1": "of impi-rt 2021.18 from PyPI, the same file for all"}
     text = page(results, UNITS, all_libraries, about, "Intel's MPI benchmarks", command)

@@ -5,6 +5,7 @@
 #include "mpich/names.h"
 
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 using namespace macadam::mpich;
@@ -18,7 +19,8 @@ bool is_bound(int type) {
   return type == lower_bound || type == upper_bound;
 }
 
-// Calls `make` with the members that are no bounds, and sets these.
+// Calls `make` with the members that are no bounds, and sets these. Where MPI_UB is not given the
+// type ends where its members do, with their padding, as MPICH has it.
 template <class Count, class Displacement, class Make>
 int make_struct(Count count, const Count lengths[], const Displacement displacements[],
                 const int types[], MPI_Datatype* made, Make make) {
@@ -49,7 +51,10 @@ int make_struct(Count count, const Count lengths[], const Displacement displacem
   standard.Type_get_extent_c(members, &start, &extent);
   const MPI_Count end = high.value_or(start + extent);
   start = low.value_or(start);
-  answer = standard.Type_create_resized_c(members, start, end - start, made);
+  if constexpr (std::is_same_v<Displacement, MPI_Count>)
+    answer = standard.Type_create_resized_c(members, start, end - start, made);
+  else
+    answer = standard.Type_create_resized(members, start, end - start, made);
   standard.Type_free(&members);
   return answer;
 }

@@ -18,7 +18,7 @@ struct Operation {
   static constexpr const char* name = "functions for MPI_Op_create";
   template <std::size_t i>
   static void call(void* in, void* inout, Count* length, MPI_Datatype* datatype) {
-    int type = of_mpich(*datatype);
+    int type = of_mpich_for_now(*datatype);
     Slots<Operation>::functions[i](in, inout, length, &type);
   }
 };
@@ -30,7 +30,7 @@ struct OnError {
   static constexpr const char* name = "error handlers";
   template <std::size_t i>
   static void call(Handle* object, int* standard_code, ...) {
-    auto owner = of_mpich(*object);
+    auto owner = of_mpich_for_now(*object);
     int its_code = code(*standard_code);
     Slots<OnError>::functions[i](&owner, &its_code);
   }
@@ -63,14 +63,15 @@ int copy_attribute(Handle old, int keyval, void* state, void* in, void* out, int
   const auto& functions = *static_cast<const AttributeFunctions*>(state);
   *flag = 0;
   if (functions.copy == nullptr) return MPI_SUCCESS;
-  return ErrorCode::in(functions.copy(of_mpich(old), keyval, functions.state, in, out, flag));
+  return ErrorCode::in(
+      functions.copy(of_mpich_for_now(old), keyval, functions.state, in, out, flag));
 }
 
 template <class Handle>
 int delete_attribute(Handle object, int keyval, void* value, void* state) {
   const auto& functions = *static_cast<const AttributeFunctions*>(state);
   if (functions.remove == nullptr) return MPI_SUCCESS;
-  return ErrorCode::in(functions.remove(of_mpich(object), keyval, value, functions.state));
+  return ErrorCode::in(functions.remove(of_mpich_for_now(object), keyval, value, functions.state));
 }
 
 template int copy_attribute(MPI_Comm, int, void*, void*, void*, int*);
@@ -85,7 +86,8 @@ template int delete_attribute(MPI_Win, int, void*, void*);
 int query_generalized(void* state, MPI_Status* status) {
   const auto& functions = *static_cast<const Generalized*>(state);
   Status its_status = mpich_status(*status);
-  const int answer = functions.query(functions.state, &its_status);
+  const int answer =
+      functions.query == nullptr ? MPI_SUCCESS : functions.query(functions.state, &its_status);
   *status = standard_status(its_status);
   return ErrorCode::in(answer);
 }
@@ -94,11 +96,13 @@ int release_generalized(void* state) {
   // Nothing is left to do behind the call, which an exception may leave.
   const Generalized functions = *static_cast<const Generalized*>(state);
   delete static_cast<const Generalized*>(state);
+  if (functions.release == nullptr) return MPI_SUCCESS;
   return ErrorCode::in(functions.release(functions.state));
 }
 
 int cancel_generalized(void* state, int complete) {
   const auto& functions = *static_cast<const Generalized*>(state);
+  if (functions.cancel == nullptr) return MPI_SUCCESS;
   return ErrorCode::in(functions.cancel(functions.state, complete));
 }
 
@@ -109,7 +113,7 @@ int read_representation(void* user, MPI_Datatype type, Count count, void* file, 
                         void* state) {
   const auto& functions = *static_cast<const Representation<Count>*>(state);
   return ErrorCode::in(
-      functions.read(user, of_mpich(type), count, file, position, functions.state));
+      functions.read(user, of_mpich_for_now(type), count, file, position, functions.state));
 }
 
 template <class Count>
@@ -117,13 +121,13 @@ int write_representation(void* user, MPI_Datatype type, Count count, void* file,
                          MPI_Offset position, void* state) {
   const auto& functions = *static_cast<const Representation<Count>*>(state);
   return ErrorCode::in(
-      functions.write(user, of_mpich(type), count, file, position, functions.state));
+      functions.write(user, of_mpich_for_now(type), count, file, position, functions.state));
 }
 
 template <class Count>
 int representation_extent(MPI_Datatype type, MPI_Aint* extent, void* state) {
   const auto& functions = *static_cast<const Representation<Count>*>(state);
-  return ErrorCode::in(functions.extent(of_mpich(type), extent, functions.state));
+  return ErrorCode::in(functions.extent(of_mpich_for_now(type), extent, functions.state));
 }
 
 template int read_representation(void*, MPI_Datatype, int, void*, MPI_Offset, void*);

@@ -4,11 +4,36 @@
 #include "mpich/callbacks.h"
 #include "mpich/names.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <numeric>
 
 using namespace macadam::mpich;
+
+// --- The end, behind which handles of all kinds mean nothing, or other objects.
+
+namespace {
+
+template <class... Handles>
+void forget_all() {
+  (Known<Handles>::forget_all(), ...);
+}
+
+int ended(int answer) {
+  forget_all<MPI_Comm, MPI_Datatype, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Message, MPI_Op,
+             MPI_Request, MPI_Session, MPI_Win>();
+  return code(answer);
+}
+
+} // namespace
+
+MPICH_ENTRY(int, Finalize, (void)) {
+  return ended(standard.Finalize());
+}
+MPICH_ENTRY(int, Session_finalize, (int* session)) {
+  return ended(standard.Session_finalize(InOut<MPI_Session>(session)));
+}
 
 // --- Operations and error handlers.
 
@@ -44,9 +69,19 @@ void* number_at(const void* address) {
   static std::mutex mutex;
   const int number = Meaning::out(*static_cast<const int*>(address));
   const std::lock_guard lock(mutex);
-  int* const found = std::find(numbers, numbers + used, number);
-  if (found == numbers + used && used < most) numbers[used++] = number;
+  int* found = std::find(numbers, numbers + used, number);
+  if (found != numbers + used) return found;
+  found = numbers + std::min(used, most - 1);
+  *found = number;
+  used = std::min(used + 1, most);
   return found;
+}
+
+// That of MPI_LASTUSEDCODE, which is always the same: the number follows.
+void* last_used_code(const void* address) {
+  static std::atomic<int> last;
+  last.store(ErrorCode::out(*static_cast<const int*>(address)), std::memory_order_relaxed);
+  return &last;
 }
 
 void* attribute(int keyval, void* value) {
@@ -55,7 +90,7 @@ void* attribute(int keyval, void* value) {
   case MPI_IO:
     return number_at<Rank>(value);
   case MPI_LASTUSEDCODE:
-    return number_at<ErrorCode>(value);
+    return last_used_code(value);
   case MPI_WIN_CREATE_FLAVOR:
     return number_at<WindowFlavor>(value);
   case MPI_WIN_MODEL:
@@ -186,10 +221,13 @@ MPICH_ENTRY(int, Type_get_contents_c,
 
 namespace {
 
-// Of all ranks of a comm, after a call that gave each of them the same answer: error codes are
-// written if it is one of these two, and are no others.
-void convert_errcodes(int answer, int errcodes[], int number, int root, int comm) {
-  if (answer != MPI_SUCCESS && answer != MPI_ERR_SPAWN) return;
+// Whether a call has written error codes, which are these two: it has given all ranks the same
+// answer then.
+bool has_errcodes(int answer) {
+  return answer == MPI_SUCCESS || answer == MPI_ERR_SPAWN;
+}
+
+void convert_errcodes(int errcodes[], int number, int root, int comm) {
   standard.Bcast(&number, 1, MPI_INT, root, handle<MPI_Comm>(comm));
   if (errcodes != MPI_ERRCODES_IGNORE)
     std::replace(errcodes, errcodes + number, int{MPI_ERR_SPAWN}, ErrorCode::out(MPI_ERR_SPAWN));
@@ -209,7 +247,7 @@ MPICH_ENTRY(int, Comm_spawn,
   const int answer =
       standard.Comm_spawn(command, argv, maxprocs, handle<MPI_Info>(info), Rank::in(root),
                           handle<MPI_Comm>(comm), Out<MPI_Comm>(intercomm), errcodes);
-  convert_errcodes(answer, errcodes, maxprocs, root, comm);
+  if (has_errcodes(answer)) convert_errcodes(errcodes, maxprocs, root, comm);
   return code(answer);
 }
 
@@ -220,8 +258,8 @@ MPICH_ENTRY(int, Comm_spawn_multiple,
   const int answer = standard.Comm_spawn_multiple(
       count, commands, argvs, maxprocs, InHandles<MPI_Info>(infos, commands_here), Rank::in(root),
       handle<MPI_Comm>(comm), Out<MPI_Comm>(intercomm), errcodes);
-  convert_errcodes(answer, errcodes, std::accumulate(maxprocs, maxprocs + commands_here, 0), root,
-                   comm);
+  if (has_errcodes(answer))
+    convert_errcodes(errcodes, std::accumulate(maxprocs, maxprocs + commands_here, 0), root, comm);
   return code(answer);
 }
 

@@ -60,10 +60,12 @@ class InOut {
   explicit InOut(Mpich* changed) : changed_(changed) {
     if (changed_ == nullptr) return;
     before_ = c_ = handle<Handle>(*changed_);
-    // It may be gone behind the call, and its memory another's in another thread. That of a request
-    // is the next request's, with the same number.
-    if constexpr (!std::is_same_v<Handle, MPI_File> && !std::is_same_v<Handle, MPI_Request>)
-      Known<Handle>::forget(before_);
+    // That of a request does not go: its memory is the next request's, with the same number.
+    if constexpr (!std::is_same_v<Handle, MPI_File> && !std::is_same_v<Handle, MPI_Request>) {
+      if (!is_made(*changed_)) return;
+      dying_.begin(before_);
+      Known<Handle>::forget(static_cast<unsigned>(*changed_));
+    }
   }
   InOut(const InOut&) = delete;
   InOut& operator=(const InOut&) = delete;
@@ -76,6 +78,7 @@ class InOut {
   Mpich* changed_;
   Handle c_{};
   Handle before_{};
+  Dying dying_;
 };
 
 template <class Handle>
@@ -240,32 +243,44 @@ class InOutStatus {
   MPI_Status c_;
 };
 
-// A result keeps the words that the call leaves alone, MPI_ERROR above all.
-using OutStatus = InOutStatus;
+// A status of which no word is written yet; and what a call has written, which is MPI_ERROR, or all
+// but that, or both.
+MPI_Status untouched_status();
+void write_status(Status& mpich, const MPI_Status& status);
 
-// An array of them, of which the call writes `outcount`, if that is given.
+class OutStatus {
+ public:
+  explicit OutStatus(Status* result) : result_(result) {
+    if (!is_ignored(result_)) c_ = untouched_status();
+  }
+  OutStatus(const OutStatus&) = delete;
+  OutStatus& operator=(const OutStatus&) = delete;
+  ~OutStatus() {
+    if (!is_ignored(result_)) write_status(*result_, c_);
+  }
+  operator MPI_Status*() { return is_ignored(result_) ? MPI_STATUS_IGNORE : &c_; }
+
+ private:
+  Status* result_;
+  MPI_Status c_;
+};
+
 class Statuses {
  public:
-  Statuses(Status* results, std::int64_t length, const int* outcount = nullptr)
-      : results_(results), outcount_(outcount), c_(is_ignored(results) ? 0 : length) {
-    for (std::size_t i = 0; i < c_.size(); ++i)
-      c_[i] = standard_status(results_[i]);
+  Statuses(Status* results, std::int64_t length)
+      : results_(results), c_(is_ignored(results) ? 0 : length) {
+    std::fill_n(c_.data(), c_.size(), untouched_status());
   }
   Statuses(const Statuses&) = delete;
   Statuses& operator=(const Statuses&) = delete;
   ~Statuses() {
-    const std::size_t written =
-        outcount_ == nullptr
-            ? c_.size()
-            : std::min(c_.size(), static_cast<std::size_t>(std::max(*outcount_, 0)));
-    for (std::size_t i = 0; i < written; ++i)
-      results_[i] = mpich_status(c_[i]);
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      write_status(results_[i], c_[i]);
   }
   operator MPI_Status*() { return is_ignored(results_) ? MPI_STATUSES_IGNORE : c_.data(); }
 
  private:
   Status* results_;
-  const int* outcount_;
   Scratch<MPI_Status> c_;
 };
 

@@ -86,6 +86,9 @@ struct Of<MPI_File> {
 // Numbers of handles that programs make: from the first above the standard ABI's predefined handles
 // to the first of MPICH's.
 constexpr unsigned first_made = 0x1000, end_made = 0x04000000;
+constexpr bool is_made(int mpich) {
+  return static_cast<unsigned>(mpich) - first_made < end_made - first_made;
+}
 
 template <class Handle>
 Handle made_handle(unsigned number) {
@@ -96,12 +99,13 @@ Handle made_handle(unsigned number) {
   return found;
 }
 
+// `notes`: also for later calls.
 template <class Handle>
-unsigned made_number(Handle handle) {
+unsigned made_number(Handle handle, bool notes = true) {
   if (const unsigned known = Known<Handle>::number_of(handle); known != 0) [[likely]]
     return known;
   const auto number = static_cast<unsigned>(Of<Handle>::to(handle));
-  Known<Handle>::add(number, handle);
+  if (notes) Known<Handle>::add(number, handle);
   return number;
 }
 
@@ -111,7 +115,7 @@ Handle handle(typename Of<Handle>::Mpich mpich) {
   if constexpr (std::is_same_v<Handle, MPI_File>) {
     return mpich == nullptr ? MPI_FILE_NULL : mpich;
   } else {
-    if (static_cast<unsigned>(mpich) - first_made < end_made - first_made) [[unlikely]]
+    if (is_made(mpich)) [[unlikely]]
       return made_handle<Handle>(static_cast<unsigned>(mpich));
     const Predefined& predefined = Of<Handle>::predefined;
     const Pair& pair =
@@ -122,16 +126,22 @@ Handle handle(typename Of<Handle>::Mpich mpich) {
 }
 
 template <class Handle>
-auto of_mpich(Handle handle) {
+auto of_mpich(Handle handle, bool notes = true) {
   if constexpr (std::is_same_v<Handle, MPI_File>) {
     return handle == MPI_FILE_NULL ? nullptr : handle;
   } else {
     const auto value = reinterpret_cast<std::uintptr_t>(handle);
-    if (value >= first_made) return static_cast<int>(made_number(handle));
+    if (value >= first_made) return static_cast<int>(made_number(handle, notes));
     const Predefined& predefined = Of<Handle>::predefined;
     if (static_cast<int>(value) == predefined.null.standard) return predefined.null.mpich;
     return predefined.by_standard[value & 0xff].mpich;
   }
+}
+
+// For callbacks: another thread may be about to free the object of the handle.
+template <class Handle>
+auto of_mpich_for_now(Handle handle) {
+  return of_mpich(handle, false);
 }
 
 } // namespace macadam::mpich

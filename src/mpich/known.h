@@ -8,6 +8,34 @@
 
 namespace macadam::mpich {
 
+// A handle whose object may go in the call that this thread is in: while its callbacks still speak
+// of it, nothing is noted of it any more.
+class Dying {
+ public:
+  Dying() = default;
+  Dying(const Dying&) = delete;
+  Dying& operator=(const Dying&) = delete;
+  ~Dying() {
+    if (handle_ != nullptr) innermost_ = outer_;
+  }
+  void begin(const void* handle) {
+    handle_ = handle;
+    outer_ = innermost_;
+    innermost_ = this;
+  }
+  static bool is(const void* handle) {
+    const Dying* one = innermost_;
+    while (one != nullptr && one->handle_ != handle)
+      one = one->outer_;
+    return one != nullptr;
+  }
+
+ private:
+  const void* handle_ = nullptr;
+  const Dying* outer_ = nullptr;
+  static inline thread_local constinit const Dying* innermost_ = nullptr;
+};
+
 // Handles that the program has made lately, with their numbers, so that few calls have to ask the
 // library for either. One word for each, which is right or not there, so that threads need no lock.
 template <class Handle>
@@ -28,14 +56,18 @@ class Known {
   // The handle has this number as long as its object lives.
   static void add(unsigned number, Handle handle) {
     const auto address = reinterpret_cast<std::uint64_t>(handle);
-    if (address >> 48 != 0) return; // no room for it
+    if (address >> 48 != 0 || Dying::is(handle)) return; // no room for it, or not for long
     by_number_[number % places].store(address << 16 | number / places, std::memory_order_relaxed);
     by_handle_[place_of(handle)].store(number, std::memory_order_relaxed);
   }
-  // Its object may go now.
-  static void forget(Handle handle) {
-    const unsigned number = number_of(handle);
-    if (number != 0) by_number_[number % places].store(0, std::memory_order_relaxed);
+  static void forget(unsigned number) {
+    if (handle_of(number) != nullptr)
+      by_number_[number % places].store(0, std::memory_order_relaxed);
+  }
+  // All objects are gone, or may be.
+  static void forget_all() {
+    for (auto& word : by_number_)
+      if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_relaxed);
   }
 
  private:

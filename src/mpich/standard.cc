@@ -64,6 +64,21 @@ Status mpich_status(const MPI_Status& status) {
           .error = ErrorCode::out(status.MPI_ERROR)};
 }
 
+MPI_Status untouched_status() {
+  MPI_Status status{};
+  status.MPI_SOURCE = status.MPI_ERROR = INT_MIN; // no rank, no error
+  return status;
+}
+
+void write_status(Status& mpich, const MPI_Status& status) {
+  const int error = mpich.error;
+  if (status.MPI_SOURCE != INT_MIN) {
+    mpich = mpich_status(status);
+    mpich.error = error;
+  }
+  if (status.MPI_ERROR != INT_MIN) mpich.error = ErrorCode::out(status.MPI_ERROR);
+}
+
 int peers(int comm) {
   return api::peers(standard, handle<MPI_Comm>(comm));
 }

@@ -136,12 +136,15 @@ class Installed(unittest.TestCase):
 
     def test_mpich_abi(self):
         """It finds the library behind it, wherever the tree is."""
-        program = ("import ctypes\nmpi, rank = ctypes.CDLL('libmpi.so.12'), ctypes.c_int()\n"
+        program = ("import ctypes, os\nmpi, rank = ctypes.CDLL('libmpi.so.12'), ctypes.c_int()\n"
                    "mpi.MPI_Init(None, None)\n"
                    "assert mpi.MPI_Comm_rank(0x44000000, ctypes.byref(rank)) == 0\n"
-                   "print('rank', rank.value, flush=True)\nmpi.MPI_Finalize()")
+                   "os.write(1, b'rank %d\\n' % rank.value)\nmpi.MPI_Finalize()")
+        stranger = self.work / "stranger"  # another MPI's library of the standard ABI
+        stranger.mkdir()
+        (stranger / "libmpi_abi.so.1").write_bytes(b"no library")
         output = run(self.prefix / "bin/mpiexec", "-abi", "mpich", "-n", 2, sys.executable, "-c", program,
-                     env=self.clean)
+                     env={**self.clean, "LD_LIBRARY_PATH": str(stranger)})
         self.assertEqual(sorted(output.splitlines()), ["rank 0", "rank 1"])
 
     def test_wrappers(self):

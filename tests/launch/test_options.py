@@ -63,6 +63,8 @@ class Environment(LaunchTest):
         self.assert_ran(self.mpiexec("-abi", "mpich", *show), [f"{folder}:/outer"])
         self.assert_ran(self.mpiexec("-x", "LD_LIBRARY_PATH=/given", "-abi", "mpich", *show),
                         [f"{folder}:/given"])
+        self.assert_ran(self.mpiexec("-abi", "mpich", "-env", "LD_LIBRARY_PATH", "/its", *show, ":", *show),
+                        [f"{folder}:/its", f"{folder}:/outer"])
         self.assert_ran(self.mpiexec("-abi", "standard", *show), ["/outer"])
         self.assert_fails(self.mpiexec("-abi", "lam", "true"), 2,
                           'mpiexec: -abi: "lam" is no ABI that programs can have here; standard and '

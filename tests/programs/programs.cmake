@@ -76,6 +76,7 @@ macadam_program(objects/info RANKS 1)
 macadam_program(objects/errhandlers RANKS 1 2)
 macadam_program(objects/handles RANKS 1 2)
 macadam_program(objects/older_names RANKS 1 2)
+macadam_program(objects/reused RANKS 1 2 LABELS quick)
 macadam_program(objects/datatypes RANKS 1 2 LABELS quick)
 macadam_program(objects/operations RANKS 1 2 5)
 

@@ -53,26 +53,34 @@ HANDLE = re.compile(rf"MPI_({'|'.join(HANDLES)})\b")
 # What an int means, by the parameter's name, or by function and parameter where the name alone says
 # too little. Each is a class of glue.h.
 MEANINGS = {
-    **dict.fromkeys(("dest", "source", "root", "rank_source", "rank_dest", "sources", "destinations",
-                     "ranks1", "ranks2", "target_rank"), "Rank"),
+    **dict.fromkeys(("source", "rank_source", "rank_dest", "sources", "destinations", "ranks1", "ranks2"),
+                    "Rank"),
     **dict.fromkeys(("errorclass", "errorcode", "error", "array_of_errcodes"), "ErrorCode"),
     **dict.fromkeys(("keyval", "comm_keyval", "type_keyval", "win_keyval"), "Keyval"),
     **dict.fromkeys(("required", "provided"), "ThreadLevel"),
     "amode": "FileMode", "array_of_dargs": "DistributionArgument", "array_of_distribs": "Distribution",
-    "assert": "Assertion", "bind": "Bind", "combiner": "Combiner",
-    "lock_type": "Lock", "order": "Order", "recvtag": "Tag", "result": "Comparison", "scope": "Scope", "sendtag": "Tag", "split_type": "SplitType", "tag": "Tag",
-    "Topo_test.status": "Topology", "typeclass": "TypeClass", "var_class": "VariableClass",
-    "verbosity": "Verbosity", "whence": "Whence",
-    "File_set_view.disp": "Displacement", "Win_shared_query.rank": "Rank",
+    "assert": "Assertion", "bind": "Bind", "combiner": "Combiner", "lock_type": "Lock", "order": "Order",
+    "result": "Comparison", "scope": "Scope", "split_type": "SplitType", "tag": "Tag",
+    "typeclass": "TypeClass", "var_class": "VariableClass", "verbosity": "Verbosity", "whence": "Whence",
+    "File_set_view.disp": "Displacement", "Topo_test.status": "Topology",
+    "Win_shared_query.rank": "Rank",
 }
+KIND_MEANINGS = {"dest": "Rank", "source": "Rank", "root": "Rank", "target_rank": "Rank",
+                 "tag": "Tag", "any_tag": "Tag"}
+
 # Functions written by hand (src/mpich/entries.cc and bounds.cc): callbacks, attributes, and what has a
 # meaning of its own in several parameters.
 BY_HAND = {"Pcontrol", "Type_get_contents", "Abi_get_version", "Comm_spawn", "Comm_spawn_multiple",
-           "Type_struct", "Type_create_struct"}
+           "Type_struct", "Type_create_struct",
+           "Finalize", "Session_finalize"}
 BY_HAND_KINDS = {"out_attribute", "out_integer_attribute"}
 
 # Results of the other ABI may be longer than what is promised in MPICH's.
-SHORTENED = ("MPI_MAX_PROCESSOR_NAME", "MPI_MAX_PORT_NAME")
+SHORTENED = ("MPI_MAX_INFO_KEY", "MPI_MAX_PROCESSOR_NAME", "MPI_MAX_PORT_NAME")
+
+
+# Constants of events, of which there are none (and so no callback that would be told one).
+NOT_CONVERTED = {"what_an_event_callback_may_do", "order_of_events_of_a_source"}
 
 
 def by_hand(function: Function) -> bool:
@@ -91,7 +99,8 @@ def declared(p: Parameter, large: bool) -> str:
 def meaning(function: Function, p: Parameter) -> str | None:
     if function.name == "Abort":  # the program's exit code
         return None
-    return MEANINGS.get(f"{function.name}.{p.name}") or MEANINGS.get(p.name)
+    return (KIND_MEANINGS.get(p.kind_name) or MEANINGS.get(f"{function.name}.{p.name}")
+            or MEANINGS.get(p.name))
 
 
 def length(entry: Entry, p: Parameter) -> str:
@@ -116,8 +125,7 @@ def length(entry: Entry, p: Parameter) -> str:
 def status(entry: Entry, p: Parameter) -> str:
     match p.kind_name:
         case "statuses":
-            some = any(q.name == "outcount" for q in entry.parameters)
-            return f"Statuses({p.name}, {p.length}{', outcount' if some else ''})"
+            return f"Statuses({p.name}, {p.length})"
         case "status":
             return f"OutStatus({p.name})"
         case "in_status":
@@ -217,7 +225,7 @@ def constants(groups: list[ConstantGroup], theirs: dict[str, dict[str, str]]) ->
     text = CONSTANTS_OPENING
     for group in groups:
         values = theirs.get(group.title)
-        if values is None:
+        if values is None or identifier(group.title) in NOT_CONVERTED:
             continue
         rows = [c for c in group.constants if not c.alias]
         missing = {c.name for c in rows} ^ set(values)

@@ -524,16 +524,26 @@ std::vector<boot::NamedRanks> Options::process_sets() const {
 
 namespace {
 
-// The folder of libmpi.so.12 (src/mpich) comes first where ranks look for libraries.
-void find_mpich_abi(Options& options) {
+// The folder of libmpi.so.12 (src/mpich), installed or in the build tree.
+std::string mpich_folder() {
   const auto prefix = std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
-  std::string folders = prefix / MACADAM_LIBDIR / "mpich";
-  const char* inherited = std::getenv("LD_LIBRARY_PATH");
-  std::string others = inherited != nullptr ? inherited : "";
-  for (const Variable& variable : options.environment)
-    if (variable.first == "LD_LIBRARY_PATH") others = variable.second;
-  if (!others.empty()) folders += ":" + others;
-  options.environment.emplace_back("LD_LIBRARY_PATH", folders);
+  const auto installed = prefix / MACADAM_LIBDIR / "mpich";
+  return std::filesystem::exists(installed) ? installed : prefix / "lib/mpich";
+}
+
+// It comes first where ranks look for libraries.
+void find_mpich_abi(Options& options) {
+  const std::string variable = "LD_LIBRARY_PATH", folder = mpich_folder();
+  const char* const inherited = std::getenv(variable.c_str());
+  const bool is_set = inherited != nullptr && *inherited != '\0';
+  options.environment.emplace(options.environment.begin(), variable, is_set ? inherited : "");
+  const auto put_first = [&](std::vector<Variable>& variables) {
+    for (auto& [name, value] : variables)
+      if (name == variable) value = value.empty() ? folder : folder + ":" + value;
+  };
+  put_first(options.environment);
+  for (Program& program : options.programs)
+    put_first(program.environment);
 }
 
 std::vector<std::string> arguments_of(int argc, char** argv) try {
