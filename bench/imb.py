@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from harness import Library, Pace, Results
-from peers import environment_with, intel, mpich, names
+from peers import PEERS, intel_environment, names
 from users import about_run, add_outputs, page, publish
 
 BENCHMARKS = ("PingPong", "PingPing", "Sendrecv", "Exchange", "Allreduce", "Reduce", "Reduce_scatter",
@@ -20,6 +20,7 @@ BENCHMARKS = ("PingPong", "PingPing", "Sendrecv", "Exchange", "Allreduce", "Redu
 RATES = ("Uniband", "Biband")  # messages a second; of all others the time counts
 UNITS = {name: ("message/s", False) if name in RATES else ("us", True) for name in BENCHMARKS}
 PAIR = ("PingPong", "PingPing")  # on two ranks, whatever there are
+ITS_PEERS = ("mpich", "intel")  # of the same ABI
 
 
 def tables(output):
@@ -61,20 +62,17 @@ def measure_round(results, all_libraries, pace, arguments):
 def libraries(build, peers, venvs):
     """Macadam first; all run the same program."""
     work = venvs or build / "bench" / "peers"
-    programs = environment_with("impi-rt==2021.18.*", work / "intel") / "bin"
-    found = [Library("Macadam", [build / "bin" / "mpiexec", "-abi", "mpich"], programs)]
-    found += [{"mpich": mpich, "intel": intel}[name](work, programs, False) for name in peers]
-    for library in found[1:]:
-        library.programs = programs
-    return found
+    programs = intel_environment(work) / "bin"
+    return [Library("Macadam", [build / "bin" / "mpiexec", "-abi", "mpich"], programs),
+            *(PEERS[name](work, programs, False) for name in peers)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     numbers = lambda text: [int(word) for word in text.split(",")]
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
-    parser.add_argument("--peers", type=names, default=["mpich", "intel"], metavar="NAME,...",
-                        help="of mpich, intel")
+    parser.add_argument("--peers", type=names, default=list(ITS_PEERS), metavar="NAME,...",
+                        help=f"of {', '.join(ITS_PEERS)}")
     parser.add_argument("--venvs", type=pathlib.Path, help="where the peers are (to be) installed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=numbers, default=[2, 4], metavar="N,...")
@@ -82,7 +80,7 @@ def main():
                         help=f"of {', '.join(BENCHMARKS)}")
     add_outputs(parser)
     arguments = parser.parse_args()
-    if unknown := {*arguments.only} - {*BENCHMARKS} | {*arguments.peers} - {"mpich", "intel"}:
+    if unknown := {*arguments.only} - {*BENCHMARKS} | {*arguments.peers} - {*ITS_PEERS}:
         parser.error(f"found {', '.join(sorted(unknown))}, which is no benchmark and no peer here")
     build = arguments.build.resolve()
     all_libraries = libraries(build, arguments.peers, arguments.venvs and arguments.venvs.resolve())

@@ -24,6 +24,10 @@ def mpich_environment(work):
     return environment_with("mpich==5.0.2", work / "mpich")
 
 
+def intel_environment(work):
+    return environment_with("impi-rt==2021.18.*", work / "intel")
+
+
 # Each takes the folder of the environments, Macadam's programs, and whether the library leaves its
 # ranks where the program binds them; else it does by default what it does.
 def mpich(work, ours, _unbound):
@@ -42,7 +46,7 @@ def openmpi(work, _ours, unbound):
 
 
 def intel(work, ours, unbound):
-    venv = environment_with("impi-rt==2021.18.*", work / "intel")
+    venv = intel_environment(work)
     # Without a network only shared memory can be had.
     environment = {"LD_LIBRARY_PATH": str(venv / "lib"), "I_MPI_ROOT": str(venv),
                    "I_MPI_FABRICS": "shm"}

@@ -70,7 +70,7 @@ int make_struct(Count count, const Count lengths[], const Displacement displacem
         [](int members, const int* of_lengths, const MPI_Aint* of_displacements,                   \
            const int* of_types, MPI_Datatype* type) {                                              \
           return standard.Name(members, of_lengths, of_displacements,                              \
-                               InHandles<MPI_Datatype>(of_types, members), type);                  \
+                               InArray<MPI_Datatype>(of_types, members), type);                    \
         }));                                                                                       \
   }
 STRUCT(Type_struct)
@@ -85,6 +85,6 @@ MPICH_ENTRY(int, Type_create_struct_c,
       [](MPI_Count members, const MPI_Count* of_lengths, const MPI_Count* of_displacements,
          const int* of_types, MPI_Datatype* type) {
         return standard.Type_create_struct_c(members, of_lengths, of_displacements,
-                                             InHandles<MPI_Datatype>(of_types, members), type);
+                                             InArray<MPI_Datatype>(of_types, members), type);
       }));
 }

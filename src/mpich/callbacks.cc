@@ -85,7 +85,8 @@ template int delete_attribute(MPI_Win, int, void*, void*);
 
 int query_generalized(void* state, MPI_Status* status) {
   const auto& functions = *static_cast<const Generalized*>(state);
-  Status its_status = mpich_status(*status);
+  Status its_status{};
+  write_status(its_status, *status);
   const int answer =
       functions.query == nullptr ? MPI_SUCCESS : functions.query(functions.state, &its_status);
   *status = standard_status(its_status);

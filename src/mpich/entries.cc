@@ -190,7 +190,7 @@ MPICH_ENTRY(int, Type_get_contents,
   const auto type = handle<MPI_Datatype>(datatype);
   const int answer =
       standard.Type_get_contents(type, max_integers, max_addresses, max_datatypes, integers,
-                                 addresses, OutHandles<MPI_Datatype>(datatypes, max_datatypes));
+                                 addresses, OutArray<MPI_Datatype>(datatypes, max_datatypes));
   if (answer == MPI_SUCCESS) {
     int length = 0, others = 0, types = 0, combiner = 0;
     standard.Type_get_envelope(type, &length, &others, &types, &combiner);
@@ -206,7 +206,7 @@ MPICH_ENTRY(int, Type_get_contents_c,
   const auto type = handle<MPI_Datatype>(datatype);
   const int answer = standard.Type_get_contents_c(
       type, max_integers, max_addresses, max_large_counts, max_datatypes, integers, addresses,
-      large_counts, OutHandles<MPI_Datatype>(datatypes, max_datatypes));
+      large_counts, OutArray<MPI_Datatype>(datatypes, max_datatypes));
   if (answer == MPI_SUCCESS) {
     MPI_Count length = 0, others = 0, counts = 0, types = 0;
     int combiner = 0;
@@ -256,7 +256,7 @@ MPICH_ENTRY(int, Comm_spawn_multiple,
              int root, int comm, int* intercomm, int errcodes[])) {
   const int commands_here = is_here(comm, root) ? count : 0;
   const int answer = standard.Comm_spawn_multiple(
-      count, commands, argvs, maxprocs, InHandles<MPI_Info>(infos, commands_here), Rank::in(root),
+      count, commands, argvs, maxprocs, InArray<MPI_Info>(infos, commands_here), Rank::in(root),
       handle<MPI_Comm>(comm), Out<MPI_Comm>(intercomm), errcodes);
   if (has_errcodes(answer))
     convert_errcodes(errcodes, std::accumulate(maxprocs, maxprocs + commands_here, 0), root, comm);

@@ -26,93 +26,140 @@ inline int code(int standard_code) {
   return ErrorCode::out(standard_code);
 }
 
-// --- Handles.
+// --- What has another value in the other ABI: a handle, named by its type, or an int, by its
+// meaning.
 
-// No handle, and no address that a handle or a buffer may have.
-template <class Handle>
-Handle untouched() {
-  return reinterpret_cast<Handle>(UINTPTR_MAX);
+template <class What>
+struct Conversion { // of an int
+  using Mpich = int;
+  using Standard = int;
+  static constexpr Standard untouched = INT_MIN; // no result of any call
+  static Standard in(Mpich value) { return What::in(value); }
+  static Mpich out(Standard value) { return What::out(value); }
+  static void may_go(Mpich, Standard, Dying&) {}
+};
+
+template <class Object>
+struct Conversion<Object*> {
+  using Standard = Object*;
+  using Mpich = typename Of<Standard>::Mpich;
+  // No handle, and no address that a handle may have.
+  static inline const Standard untouched = reinterpret_cast<Standard>(UINTPTR_MAX);
+  static Standard in(Mpich value) { return handle<Standard>(value); }
+  static Mpich out(Standard value) { return of_mpich(value); }
+  // The call may free the object. That of a request does not go: its memory is the next request's,
+  // with the same number.
+  static void may_go(Mpich value, Standard object, Dying& dying) {
+    if constexpr (!std::is_same_v<Standard, MPI_File> && !std::is_same_v<Standard, MPI_Request>) {
+      if (!is_made(value)) return;
+      dying.begin(object);
+      Known<Standard>::forget(static_cast<unsigned>(value));
+    }
+  }
+};
+
+// The address of a buffer, of which some have a meaning of their own.
+template <>
+struct Conversion<void*> {
+  using Standard = void*;
+  using Mpich = void*;
+  static inline void* const untouched = reinterpret_cast<void*>(UINTPTR_MAX);
+  static void* in(void* mpich) {
+    const auto value = reinterpret_cast<std::intptr_t>(mpich);
+    return value == -1 ? MPI_IN_PLACE : value == -2 ? MPI_BUFFER_AUTOMATIC : mpich;
+  }
+  static void* out(void* address) {
+    return address == MPI_BUFFER_AUTOMATIC ? reinterpret_cast<void*>(std::intptr_t{-2}) : address;
+  }
+};
+
+inline void* buffer_address(void* mpich) {
+  return Conversion<void*>::in(mpich);
+}
+inline const void* buffer_address(const void* mpich) {
+  return buffer_address(const_cast<void*>(mpich));
 }
 
-// The address of a new handle.
-template <class Handle>
+// The address of a result.
+template <class What>
 class Out {
+  using C = Conversion<What>;
+
  public:
-  using Mpich = typename Of<Handle>::Mpich;
-  explicit Out(Mpich* result) : result_(result) {}
+  explicit Out(typename C::Mpich* result) : result_(result) {}
   Out(const Out&) = delete;
   Out& operator=(const Out&) = delete;
   ~Out() {
-    if (result_ != nullptr && c_ != untouched<Handle>()) *result_ = of_mpich(c_);
+    if (result_ != nullptr && c_ != C::untouched) *result_ = C::out(c_);
   }
-  operator Handle*() { return result_ == nullptr ? nullptr : &c_; }
+  operator typename C::Standard *() { return result_ == nullptr ? nullptr : &c_; }
 
  private:
-  Mpich* result_;
-  Handle c_ = untouched<Handle>();
+  typename C::Mpich* result_;
+  typename C::Standard c_ = C::untouched;
 };
 
-// The address of a handle that the call may change, such as a request that completes.
-template <class Handle>
+// The address of what the call may change, such as a request that completes.
+template <class What>
 class InOut {
+  using C = Conversion<What>;
+
  public:
-  using Mpich = typename Of<Handle>::Mpich;
-  explicit InOut(Mpich* changed) : changed_(changed) {
+  explicit InOut(typename C::Mpich* changed) : changed_(changed) {
     if (changed_ == nullptr) return;
-    before_ = c_ = handle<Handle>(*changed_);
-    // That of a request does not go: its memory is the next request's, with the same number.
-    if constexpr (!std::is_same_v<Handle, MPI_File> && !std::is_same_v<Handle, MPI_Request>) {
-      if (!is_made(*changed_)) return;
-      dying_.begin(before_);
-      Known<Handle>::forget(static_cast<unsigned>(*changed_));
-    }
+    before_ = c_ = C::in(*changed_);
+    C::may_go(*changed_, before_, dying_);
   }
   InOut(const InOut&) = delete;
   InOut& operator=(const InOut&) = delete;
   ~InOut() {
-    if (c_ != before_) *changed_ = of_mpich(c_);
+    if (c_ != before_) *changed_ = C::out(c_);
   }
-  operator Handle*() { return changed_ == nullptr ? nullptr : &c_; }
+  operator typename C::Standard *() { return changed_ == nullptr ? nullptr : &c_; }
 
  private:
-  Mpich* changed_;
-  Handle c_{};
-  Handle before_{};
+  typename C::Mpich* changed_;
+  typename C::Standard c_{};
+  typename C::Standard before_{};
   Dying dying_;
 };
 
-template <class Handle>
-class InHandles {
+template <class What>
+class InArray {
+  using C = Conversion<What>;
+
  public:
-  InHandles(const int* handles, std::int64_t length) : given_(handles), c_(given_ ? length : 0) {
+  InArray(const int* given, std::int64_t length) : given_(given), c_(given_ ? length : 0) {
     for (std::size_t i = 0; i < c_.size(); ++i)
-      c_[i] = handle<Handle>(given_[i]);
+      c_[i] = C::in(given_[i]);
   }
-  operator const Handle*() { return given_ == nullptr ? nullptr : c_.data(); }
+  operator const typename C::Standard *() { return given_ == nullptr ? nullptr : c_.data(); }
 
  private:
   const int* given_;
-  Scratch<Handle> c_;
+  Scratch<typename C::Standard> c_;
 };
 
-// An array of new handles, of which the call writes some.
-template <class Handle>
-class OutHandles {
+// An array of results, of which the call writes some.
+template <class What>
+class OutArray {
+  using C = Conversion<What>;
+
  public:
-  OutHandles(int* results, std::int64_t length) : results_(results), c_(results_ ? length : 0) {
-    std::fill_n(c_.data(), c_.size(), untouched<Handle>());
+  OutArray(int* results, std::int64_t length) : results_(results), c_(results_ ? length : 0) {
+    std::fill_n(c_.data(), c_.size(), C::untouched);
   }
-  OutHandles(const OutHandles&) = delete;
-  OutHandles& operator=(const OutHandles&) = delete;
-  ~OutHandles() {
+  OutArray(const OutArray&) = delete;
+  OutArray& operator=(const OutArray&) = delete;
+  ~OutArray() {
     for (std::size_t i = 0; i < c_.size(); ++i)
-      if (c_[i] != untouched<Handle>()) results_[i] = of_mpich(c_[i]);
+      if (c_[i] != C::untouched) results_[i] = C::out(c_[i]);
   }
-  operator Handle*() { return results_ == nullptr ? nullptr : c_.data(); }
+  operator typename C::Standard *() { return results_ == nullptr ? nullptr : c_.data(); }
 
  private:
   int* results_;
-  Scratch<Handle> c_;
+  Scratch<typename C::Standard> c_;
 };
 
 // A list of requests. The calls that complete some set those to null, and change no other.
@@ -135,80 +182,13 @@ class Requests {
   Scratch<MPI_Request> c_;
 };
 
-// --- Numbers with a meaning.
-
-template <class Meaning>
-class OutNumber {
- public:
-  explicit OutNumber(int* result) : result_(result) {}
-  OutNumber(const OutNumber&) = delete;
-  OutNumber& operator=(const OutNumber&) = delete;
-  ~OutNumber() {
-    if (result_ != nullptr && c_ != INT_MIN) *result_ = Meaning::out(c_);
-  }
-  operator int*() { return result_ == nullptr ? nullptr : &c_; }
-
- private:
-  int* result_;
-  int c_ = INT_MIN;
-};
-
-template <class Meaning>
-class InOutNumber {
- public:
-  explicit InOutNumber(int* changed) : changed_(changed) {
-    if (changed_ != nullptr) before_ = c_ = Meaning::in(*changed_);
-  }
-  InOutNumber(const InOutNumber&) = delete;
-  InOutNumber& operator=(const InOutNumber&) = delete;
-  ~InOutNumber() {
-    if (c_ != before_) *changed_ = Meaning::out(c_);
-  }
-  operator int*() { return changed_ == nullptr ? nullptr : &c_; }
-
- private:
-  int* changed_;
-  int c_ = 0;
-  int before_ = 0;
-};
-
-template <class Meaning>
-class InNumbers {
- public:
-  InNumbers(const int* numbers, std::int64_t length) : given_(numbers), c_(given_ ? length : 0) {
-    for (std::size_t i = 0; i < c_.size(); ++i)
-      c_[i] = Meaning::in(given_[i]);
-  }
-  operator const int*() { return given_ == nullptr ? nullptr : c_.data(); }
-
- private:
-  const int* given_;
-  Scratch<int> c_;
-};
-
-template <class Meaning>
-class OutNumbers {
- public:
-  OutNumbers(int* results, std::int64_t length) : results_(results), c_(results_ ? length : 0) {
-    std::fill_n(c_.data(), c_.size(), INT_MIN);
-  }
-  OutNumbers(const OutNumbers&) = delete;
-  OutNumbers& operator=(const OutNumbers&) = delete;
-  ~OutNumbers() {
-    for (std::size_t i = 0; i < c_.size(); ++i)
-      if (c_[i] != INT_MIN) results_[i] = Meaning::out(c_[i]);
-  }
-  operator int*() { return results_ == nullptr ? nullptr : c_.data(); }
-
- private:
-  int* results_;
-  Scratch<int> c_;
-};
-
 // --- Statuses.
 
 MPI_Status standard_status(const Status& status);
-Status mpich_status(const MPI_Status& status);
+// A status of which no word is written yet; and what a call has written, which is MPI_ERROR, or all
+// but that, or both.
+MPI_Status untouched_status();
+void write_status(Status& mpich, const MPI_Status& status);
 
 inline bool is_ignored(const Status* status) {
   return status == nullptr || status == status_ignore;
@@ -234,7 +214,7 @@ class InOutStatus {
   InOutStatus(const InOutStatus&) = delete;
   InOutStatus& operator=(const InOutStatus&) = delete;
   ~InOutStatus() {
-    if (!is_ignored(changed_)) *changed_ = mpich_status(c_);
+    if (!is_ignored(changed_)) write_status(*changed_, c_);
   }
   operator MPI_Status*() { return is_ignored(changed_) ? MPI_STATUS_IGNORE : &c_; }
 
@@ -242,11 +222,6 @@ class InOutStatus {
   Status* changed_;
   MPI_Status c_;
 };
-
-// A status of which no word is written yet; and what a call has written, which is MPI_ERROR, or all
-// but that, or both.
-MPI_Status untouched_status();
-void write_status(Status& mpich, const MPI_Status& status);
 
 class OutStatus {
  public:
@@ -282,33 +257,6 @@ class Statuses {
  private:
   Status* results_;
   Scratch<MPI_Status> c_;
-};
-
-// --- Addresses, of which some have a meaning of their own.
-
-inline void* buffer_address(void* mpich) {
-  const auto value = reinterpret_cast<std::intptr_t>(mpich);
-  return value == -1 ? MPI_IN_PLACE : value == -2 ? MPI_BUFFER_AUTOMATIC : mpich;
-}
-inline const void* buffer_address(const void* mpich) {
-  return buffer_address(const_cast<void*>(mpich));
-}
-
-// The address of a buffer's address.
-class OutAddress {
- public:
-  explicit OutAddress(void* result) : result_(static_cast<void**>(result)) {}
-  OutAddress(const OutAddress&) = delete;
-  OutAddress& operator=(const OutAddress&) = delete;
-  ~OutAddress() {
-    if (result_ != nullptr && c_ != untouched<void*>())
-      *result_ = c_ == MPI_BUFFER_AUTOMATIC ? reinterpret_cast<void*>(std::intptr_t{-2}) : c_;
-  }
-  operator void*() { return result_ == nullptr ? nullptr : &c_; }
-
- private:
-  void** result_;
-  void* c_ = untouched<void*>();
 };
 
 // --- Lengths of arrays.

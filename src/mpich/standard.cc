@@ -54,16 +54,6 @@ MPI_Status standard_status(const Status& status) {
   return result;
 }
 
-Status mpich_status(const MPI_Status& status) {
-  const std::uint64_t bytes = mpi::bytes(status);
-  return {.count_low = static_cast<int>(bytes),
-          .count_high_and_cancelled =
-              static_cast<int>(bytes >> 32 << 1 | (mpi::cancelled(status) ? 1u : 0u)),
-          .source = Rank::out(status.MPI_SOURCE),
-          .tag = Tag::out(status.MPI_TAG),
-          .error = ErrorCode::out(status.MPI_ERROR)};
-}
-
 MPI_Status untouched_status() {
   MPI_Status status{};
   status.MPI_SOURCE = status.MPI_ERROR = INT_MIN; // no rank, no error
@@ -71,10 +61,13 @@ MPI_Status untouched_status() {
 }
 
 void write_status(Status& mpich, const MPI_Status& status) {
-  const int error = mpich.error;
   if (status.MPI_SOURCE != INT_MIN) {
-    mpich = mpich_status(status);
-    mpich.error = error;
+    const std::uint64_t bytes = mpi::bytes(status);
+    mpich.count_low = static_cast<int>(bytes);
+    mpich.count_high_and_cancelled =
+        static_cast<int>(bytes >> 32 << 1 | (mpi::cancelled(status) ? 1u : 0u));
+    mpich.source = Rank::out(status.MPI_SOURCE);
+    mpich.tag = Tag::out(status.MPI_TAG);
   }
   if (status.MPI_ERROR != INT_MIN) mpich.error = ErrorCode::out(status.MPI_ERROR);
 }

@@ -26,19 +26,19 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def prepare(folder, mpicc, downloads=None):
+def prepare(folder, mpicc, downloads=None, wheel=None):
     """(Python with mpi4py in it, the folder of its tests). Built against the library that `mpicc`
-    belongs to; kept for the next run, since it is bound to the standard ABI and not to a build of the
-    library. Whoever comes while it is being built waits. Raises Unavailable."""
+    belongs to, or a wheel as it is; kept for the next run, since it is bound to an ABI and not to a
+    build of the library. Whoever comes while it is being built waits. Raises Unavailable."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return build(folder, mpicc, downloads or folder / "downloads")
+        return build(folder, mpicc, downloads or folder / "downloads", wheel)
 
 
-def build(folder, mpicc, downloads):
-    recipe = f"{MPI4PY.sha256} {NUMPY} {FLAGS}"
+def build(folder, mpicc, downloads, wheel):
+    recipe = f"{(wheel or MPI4PY).sha256} {NUMPY} {FLAGS}"
     python, mark = folder / "venv/bin/python", folder / "built"
     tests = folder / "source" / MPI4PY.file.removesuffix(".tar.gz") / "test"
     if mark.exists() and mark.read_text() == recipe:
@@ -46,11 +46,11 @@ def build(folder, mpicc, downloads):
     source = fetch(MPI4PY, downloads)
     with tarfile.open(source) as archive:
         archive.extractall(folder / "source", filter="fully_trusted")
+    package = source if wheel is None else fetch(wheel, downloads)
+    compiler = {} if mpicc is None else {"MPICC": str(mpicc.absolute()), "CFLAGS": FLAGS}
     run([sys.executable, "-m", "venv", "--clear", folder / "venv"]).check_returncode()
     built = run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 "--no-cache-dir", source, NUMPY],
-                env={**os.environ, "MPICC": str(mpicc.absolute()), "CFLAGS": FLAGS},
-                timeout=LIMIT)
+                 "--no-cache-dir", package, NUMPY], env={**os.environ, **compiler}, timeout=LIMIT)
     if built.returncode != 0 and is_offline(built.stderr):
         raise Unavailable(f"PyPI cannot be reached:\n{built.stderr[-600:]}")
     if built.returncode != 0:

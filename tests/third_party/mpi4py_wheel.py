@@ -4,33 +4,15 @@
 2 ranks. Exit code 77 (skipped): there is no registry to be reached, or the wheel is for another Python."""
 import argparse
 import pathlib
-import subprocess
 import sys
-import tarfile
 
-from mpi4py_environment import MPI4PY, NUMPY
+from mpi4py_environment import MPI4PY, SKIPPED, prepare
 from mpi4py_suite import EXPECTED, counts, execute, failures, suite
-from sources import PyPI, Unavailable, fetch
+from sources import PyPI, Unavailable
 
 WHEEL = PyPI("mpi4py", MPI4PY.version, "mpi4py-4.1.2-cp311-cp311-manylinux1_x86_64.manylinux_2_5_x86_64.whl",
              "de484475b80f9e1ffe98cb85e1b776eb9f42bb73ae4d79449d42953f80025bf4", binary=True)
-SKIPPED = 77
 RANKS, LIMIT = 2, 300
-
-
-def prepare(folder):
-    """(Python with the wheel in it, the folder of its tests)."""
-    python = folder / "venv/bin/python"
-    tests = folder / MPI4PY.file.removesuffix(".tar.gz") / "test"
-    if not (folder / "ready").exists():
-        with tarfile.open(fetch(MPI4PY, folder)) as archive:
-            archive.extractall(folder, filter="fully_trusted")
-        wheel = fetch(WHEEL, folder)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "venv"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel,
-                        NUMPY], check=True)
-        (folder / "ready").touch()
-    return python, tests
 
 
 def main():
@@ -42,7 +24,7 @@ def main():
         print(f"skipped: the wheel is for Python 3.11, this is {sys.version.split()[0]}")
         sys.exit(SKIPPED)
     try:
-        python, tests = prepare(arguments.folder.resolve())
+        python, tests = prepare(arguments.folder, None, wheel=WHEEL)
     except Unavailable as error:
         print(f"skipped: {error}")
         sys.exit(SKIPPED)

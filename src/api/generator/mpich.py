@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .header import wrapped
+from .lengths import length, significant
 from .table import ConstantGroup, Entry, Function, Parameter, TableError
 
 OPENING = """\
@@ -50,34 +51,36 @@ HANDLES = ("Comm", "Datatype", "Errhandler", "Group", "Info", "Message", "Op", "
            "Win")  # a file is a pointer in both
 HANDLE = re.compile(rf"MPI_({'|'.join(HANDLES)})\b")
 
-# What an int means, by the parameter's name, or by function and parameter where the name alone says
-# too little. Each is a class of glue.h.
-MEANINGS = {
-    **dict.fromkeys(("source", "rank_source", "rank_dest", "sources", "destinations", "ranks1", "ranks2"),
-                    "Rank"),
-    **dict.fromkeys(("errorclass", "errorcode", "error", "array_of_errcodes"), "ErrorCode"),
-    **dict.fromkeys(("keyval", "comm_keyval", "type_keyval", "win_keyval"), "Keyval"),
-    **dict.fromkeys(("required", "provided"), "ThreadLevel"),
-    "amode": "FileMode", "array_of_dargs": "DistributionArgument", "array_of_distribs": "Distribution",
-    "assert": "Assertion", "bind": "Bind", "combiner": "Combiner", "lock_type": "Lock", "order": "Order",
-    "result": "Comparison", "scope": "Scope", "split_type": "SplitType", "tag": "Tag",
-    "typeclass": "TypeClass", "var_class": "VariableClass", "verbosity": "Verbosity", "whence": "Whence",
-    "File_set_view.disp": "Displacement", "Topo_test.status": "Topology",
-    "Win_shared_query.rank": "Rank",
+# What an int means: by the parameter's kind, where that tells; else by its name, or by function and
+# parameter where the name alone says too little. Each is a class of meanings.h.
+KIND_MEANINGS = {
+    **dict.fromkeys(("dest", "source", "root", "target_rank"), "Rank"),
+    **dict.fromkeys(("tag", "any_tag"), "Tag"),
+    **dict.fromkeys(("errorclass", "errorcode"), "ErrorCode"),
+    **dict.fromkeys(("keyval", "inout_keyval"), "Keyval"),
 }
-KIND_MEANINGS = {"dest": "Rank", "source": "Rank", "root": "Rank", "target_rank": "Rank",
-                 "tag": "Tag", "any_tag": "Tag"}
+MEANINGS = {
+    **dict.fromkeys(("source", "rank_source", "rank_dest", "sources", "destinations", "ranks1",
+                     "ranks2", "Win_shared_query.rank"), "Rank"),
+    **dict.fromkeys(("errorclass", "errorcode", "error"), "ErrorCode"),
+    **dict.fromkeys(("required", "provided"), "ThreadLevel"),
+    "amode": "FileMode", "array_of_dargs": "DistributionArgument",
+    "array_of_distribs": "Distribution", "assert": "Assertion", "bind": "Bind",
+    "combiner": "Combiner", "lock_type": "Lock", "order": "Order", "result": "Comparison",
+    "scope": "Scope", "split_type": "SplitType", "tag": "Tag", "typeclass": "TypeClass",
+    "var_class": "VariableClass", "verbosity": "Verbosity", "whence": "Whence",
+    "File_set_view.disp": "Displacement", "Topo_test.status": "Topology",
+    "Abort.errorcode": None,  # the program's exit code
+}
 
 # Functions written by hand (src/mpich/entries.cc and bounds.cc): callbacks, attributes, and what has a
 # meaning of its own in several parameters.
 BY_HAND = {"Pcontrol", "Type_get_contents", "Abi_get_version", "Comm_spawn", "Comm_spawn_multiple",
-           "Type_struct", "Type_create_struct",
-           "Finalize", "Session_finalize"}
+           "Type_struct", "Type_create_struct", "Finalize", "Session_finalize"}
 BY_HAND_KINDS = {"out_attribute", "out_integer_attribute"}
 
 # Results of the other ABI may be longer than what is promised in MPICH's.
 SHORTENED = ("MPI_MAX_INFO_KEY", "MPI_MAX_PROCESSOR_NAME", "MPI_MAX_PORT_NAME")
-
 
 # Constants of events, of which there are none (and so no callback that would be told one).
 NOT_CONVERTED = {"what_an_event_callback_may_do", "order_of_events_of_a_source"}
@@ -97,29 +100,8 @@ def declared(p: Parameter, large: bool) -> str:
 
 
 def meaning(function: Function, p: Parameter) -> str | None:
-    if function.name == "Abort":  # the program's exit code
-        return None
-    return (KIND_MEANINGS.get(p.kind_name) or MEANINGS.get(f"{function.name}.{p.name}")
-            or MEANINGS.get(p.name))
-
-
-def length(entry: Entry, p: Parameter) -> str:
-    """The number of elements of an array."""
-    owner = next((q.name for q in entry.parameters if q.kind_name == "comm"), None)
-    match p.length:
-        case "comm":
-            text = f"peers({owner})"
-        case "dimensions" | "in_neighbors" | "out_neighbors":
-            text = f"{p.length}({owner})"
-        case None:
-            return "0"
-        case name:
-            text = name
-    before = entry.parameters[:entry.parameters.index(p)]
-    buffer = next((q for q in reversed(before) if q.kind.buffer), None)
-    if p.kind_name == "datatypes" and buffer is not None and buffer.kind.in_place:
-        return f"significant({buffer.name}, {text})"
-    return text
+    by_name = MEANINGS.get(p.name)
+    return MEANINGS.get(f"{function.name}.{p.name}", KIND_MEANINGS.get(p.kind_name, by_name))
 
 
 def status(entry: Entry, p: Parameter) -> str:
@@ -140,12 +122,12 @@ def plain_number(function: Function, p: Parameter, c: str, extent: str) -> str:
     if what is None:
         return p.name
     if "*" in c:
-        return f"{'InOut' if p.kind_name == 'inout_keyval' else 'Out'}Number<{what}>({p.name})"
+        return f"{'InOut' if p.kind_name == 'inout_keyval' else 'Out'}<{what}>({p.name})"
     if "[]" not in c:
         return f"{what}::in({p.name})"
     if p.length is None:  # ranks, which are no special ones there
         return p.name
-    return f"{'In' if 'const ' in c else 'Out'}Numbers<{what}>({p.name}, {extent})"
+    return f"{'In' if 'const ' in c else 'Out'}Array<{what}>({p.name}, {extent})"
 
 
 def argument(entry: Entry, p: Parameter) -> str:
@@ -154,7 +136,7 @@ def argument(entry: Entry, p: Parameter) -> str:
     if "MPI_Status" in c:
         return status(entry, p)
     if p.kind_name == "detached":
-        return f"OutAddress({p.name})"
+        return f"Out<void*>(static_cast<void**>({p.name}))"
     if p.kind.buffer or p.kind_name in ("memory", "const_memory") and function.name != "Get_address":
         return f"buffer_address({p.name})"
     if p.kind_name == "out_string" and p.length in SHORTENED:
@@ -165,10 +147,10 @@ def argument(entry: Entry, p: Parameter) -> str:
     if match and (match.group(2)[4:] in HANDLES or match.group(2) == "MPI_File"):
         const, handle, pointer, array = match.groups()
         if array:
-            extent = length(entry, p)
+            extent = significant(entry, p)
             if p.kind_name in ("requests", "all_started"):
                 return f"Requests({p.name}, {extent})"
-            return f"{'In' if const else 'Out'}Handles<{handle}>({p.name}, {extent})"
+            return f"{'In' if const else 'Out'}Array<{handle}>({p.name}, {extent})"
         if not pointer:
             return f"handle<{handle}>({p.name})"
         changed = p.kind_name.startswith("inout_") or p.kind_name in ("request", "message", "started")

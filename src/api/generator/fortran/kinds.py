@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..lengths import length, significant
 from ..table import Entry, Function, Parameter, TableError
 
 HANDLES = ("Comm", "Datatype", "Errhandler", "File", "Group", "Info", "Message", "Op", "Request",
@@ -15,6 +16,7 @@ HANDLES = ("Comm", "Datatype", "Errhandler", "File", "Group", "Info", "Message",
 INTEGERS = {"int": "integer", "MPI_Aint": "integer(MPI_ADDRESS_KIND)",
             "MPI_Count": "integer(MPI_COUNT_KIND)", "MPI_Offset": "integer(MPI_OFFSET_KIND)"}
 
+VALUE = "*{}"  # how that of a number is read, which comes by its address
 RESULTS = {"double": "double precision", "MPI_Aint": INTEGERS["MPI_Aint"]}  # of functions
 
 # Kinds whose functions are glued by hand (src/fortran): conversions that need several parameters.
@@ -149,35 +151,9 @@ class Argument:
         return match.group(1) if match else None
 
 
-def length(entry: Entry, p: Parameter) -> str:
-    """The number of elements of an array, as the glue computes it."""
-    objects = {name: next((q.name for q in entry.parameters if q.kind_name == name), None)
-               for name in ("comm", "group", "win")}
-    match p.length:
-        case None:
-            return "0"
-        case "comm":
-            return f"peers({objects['comm']})"
-        case "group":
-            return f"members({objects['comm']})"
-        case "dimensions" | "in_neighbors" | "out_neighbors":
-            return f"{p.length}({objects['comm']})"
-        case name:
-            return f"*{name}"
-
-
-def significant(entry: Entry, p: Parameter) -> str:
-    """The length of an array of datatypes, which beside MPI_IN_PLACE is not looked at."""
-    before = entry.parameters[:entry.parameters.index(p)]
-    buffer = next((q for q in reversed(before) if q.kind.buffer), None)
-    if p.kind_name != "datatypes" or buffer is None or not buffer.kind.in_place:
-        return length(entry, p)
-    return f"significant({buffer.name}, {length(entry, p)})"
-
-
 def special(entry: Entry, p: Parameter, kind: Special) -> Argument:
     capacity = p.length if p.length and p.length.startswith("MPI_") else f"room({p.length})"
-    values = {"name": p.name, "length": length(entry, p), "capacity": capacity,
+    values = {"name": p.name, "length": length(entry, p, VALUE), "capacity": capacity,
               "leading": "count"}
     shape = kind.shape.format(**values)
     return Argument(p, kind.f08 or kind.fortran, kind.intent, shape, kind.glue.format(**values),
@@ -204,7 +180,7 @@ def ordinary(entry: Entry, p: Parameter) -> Argument:
     converter = {("in", ""): "handle", ("out", ""): "Out", ("inout", ""): "InOut",
                  ("in", "(*)"): "In", ("out", "(*)"): "OutHandles",
                  ("inout", "(*)"): "InOutHandles"}
-    extent = f", {significant(entry, p)}" if array else ""
+    extent = f", {significant(entry, p, VALUE)}" if array else ""
     return Argument(p, f"type({base})", intent, shape, glue,
                     f"{converter[intent, shape]}<{base}>({name}{extent})")
 
