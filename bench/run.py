@@ -29,7 +29,7 @@ RUNS = [
     ("pingpong", 2, "pingpong", "touch", "1024", *SIZES),
     ("rate", 2, "rate", "8", *SIZES),
     *(("collective", ranks, "collective") for ranks in (2, 4, 8)),
-    ("partitioned", 2, "partitioned", "20", "100", "400"),
+    ("partitioned", 2, "partitioned", "20", "40", "100", "400"),
     ("threads", 2, "threads", "1", "2", "4"),
     ("onesided", 2, "onesided", *SIZES),
 ]

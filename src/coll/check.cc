@@ -141,13 +141,14 @@ Partners partners_of(const Collective& self) {
   case Pairs::neighbors: {
     // What a rank has for itself it copies.
     const auto elsewhere = [&](int rank) { return rank == self.rank() ? MPI_PROC_NULL : rank; };
-    const auto sources = a.neighbors.sources, destinations = a.neighbors.destinations;
-    for (std::size_t i = 0; i < destinations.size(); ++i)
-      add(result.to, elsewhere(destinations[i]), a.send[spreads ? 0 : static_cast<int>(i)]);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const int place = a.neighbors.source_at(static_cast<int>(i));
-      add(result.from, elsewhere(sources[static_cast<std::size_t>(place)]), a.receive[place]);
-    }
+    a.destinations->for_each_rank([&](int rank, std::span<const int> edges) {
+      for (const int i : edges)
+        add(result.to, elsewhere(rank), a.send[spreads ? 0 : i]);
+    });
+    a.sources->for_each_rank([&](int rank, std::span<const int> edges) {
+      for (const int i : edges)
+        add(result.from, elsewhere(rank), a.receive[i]);
+    });
     break;
   }
   }

@@ -27,7 +27,8 @@ struct Arguments {
   // Intercommunicators only: the local group among itself.
   const engine::Team* inside = nullptr;
   // Neighbourhood collectives only.
-  Neighbors neighbors;
+  const Edges* sources = nullptr;
+  const Edges* destinations = nullptr;
   const Check* check = nullptr; // of checked()
   void* extra = nullptr;        // for coroutines of the layers above
 };

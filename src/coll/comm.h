@@ -22,8 +22,8 @@ class Board;
 class Boards;
 class Machines;
 
-// Bytes by which long collectives go. The first four on two levels, so that both work at once
-// (levels.h); all but `exchange` are the same in all processes.
+// Bytes by which collectives go. The first four are of long ones on two levels, so that both work
+// at once (levels.h); all but `exchange` are the same in all processes.
 struct Segments {
   std::size_t slice = 128 << 10; // at least, of what each rank of a machine carries of a reduction
   std::size_t bcast = 64 << 10;  // of what a leader passes on
@@ -31,6 +31,7 @@ struct Segments {
   std::size_t allgather = 4 << 10; // longer blocks go machine by machine
   std::size_t exchange = 1 << 20;  // of what a rank and others exchange at a time (alltoall.cc)
   std::size_t combined = 64 << 10; // of what two ranks exchange while they combine (halving.h)
+  std::size_t parallel_edges = 4 << 10; // of blocks that travel together (neighbor.cc)
 };
 
 // Wants to know for whom collectives wait.

@@ -9,33 +9,43 @@
 namespace macadam::coll {
 namespace {
 
-// Calls `visit` with the position of each source, in the order in which messages of the same rank
-// are meant for them: several edges between two ranks are told apart by their order alone.
-template <class Visit>
-void for_each_source(const Neighbors& neighbors, Visit visit) {
-  const auto sources = static_cast<int>(neighbors.sources.size());
-  for (int step = 0; step < sources; ++step)
-    visit(neighbors.source_at(step));
+using Positions = std::span<const int>;
+
+// Short blocks of parallel edges travel in one message, one behind the other. Both ends of an edge
+// describe the same data, so that both count the same bytes here. 0: each has a message of its own.
+template <class BlockAt>
+std::size_t together(const Collective& self, Positions edges, BlockAt block_at) {
+  if (edges.size() < 2) return 0;
+  std::size_t bytes = 0;
+  for (const int i : edges)
+    bytes += block_at(i).bytes();
+  return bytes <= self.shared->segments.parallel_edges ? bytes : 0;
 }
 
-// Copies what this rank has for itself: its n-th destination is its n-th source. Returns how many
-// more sources than destinations there are, which should be none.
+template <class BlockAt>
+std::size_t together(const Collective& self, const Edges& side, BlockAt block_at) {
+  std::size_t bytes = 0;
+  if (side.parallel()) {
+    side.for_each_rank([&](int rank, Positions edges) {
+      if (rank != self.rank()) bytes += together(self, edges, block_at);
+    });
+  }
+  return bytes;
+}
+
+// What a rank has for itself: its n-th edge to itself is its n-th edge from itself.
 template <class BlockFor>
-int copy_own(const Collective& self, BlockFor block_for, Batch& batch) {
-  const Neighbors& neighbors = self.arguments.neighbors;
-  const auto destinations = neighbors.destinations;
-  auto to = std::find(destinations.begin(), destinations.end(), self.rank());
-  int unpaired = 0;
-  for_each_source(neighbors, [&](int i) {
-    if (neighbors.sources[static_cast<std::size_t>(i)] != self.rank()) return;
-    if (to == destinations.end()) {
-      ++unpaired;
-      return;
-    }
-    batch.copy(block_for(static_cast<int>(to - destinations.begin())), self.arguments.receive[i]);
-    to = std::find(to + 1, destinations.end(), self.rank());
-  });
-  return unpaired - static_cast<int>(std::count(to, destinations.end(), self.rank()));
+void copy_own(const Collective& self, Positions from, Positions to, BlockFor block_for,
+              Batch& batch) {
+  for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i)
+    batch.copy(block_for(to[i]), self.arguments.receive[from[i]]);
+  if (from.size() == to.size()) return;
+  const auto unpaired = static_cast<int>(from.size()) - static_cast<int>(to.size());
+  batch.note(base::make_error(
+      MPI_ERR_TOPOLOGY,
+      "rank {} has {} edges {} itself too many: each has to be named both as a source and as a "
+      "destination when the topology is made",
+      self.rank(), std::abs(unpaired), unpaired > 0 ? "from" : "to"));
 }
 
 // Receives from all neighbours, then sends to all, and no step more: whoever sends finds the
@@ -43,43 +53,67 @@ int copy_own(const Collective& self, BlockFor block_for, Batch& batch) {
 // has for itself it copies, last, when the others have theirs or can fetch it. `block_for(i)` is
 // the block for destination i.
 template <class BlockFor>
-void start(const Collective& self, BlockFor block_for, Batch& batch) {
-  const Neighbors& neighbors = self.arguments.neighbors;
+Task exchange(Collective& self, BlockFor block_for) {
+  const Edges& sources = *self.arguments.sources;
+  const Edges& destinations = *self.arguments.destinations;
   const Blocks& in = self.arguments.receive;
-  const std::span<const int> sources = neighbors.sources, destinations = neighbors.destinations;
-  for_each_source(neighbors, [&](int i) {
-    const int from = sources[static_cast<std::size_t>(i)];
-    if (from == MPI_PROC_NULL || from == self.rank()) return;
-    if (const Data block = in[i]; block.bytes() > 0) batch.receive(from, block);
+  const auto block_from = [&in](int i) { return in[i]; };
+  const std::size_t arriving = together(self, sources, block_from);
+  const Scratch memory(self, arriving + together(self, destinations, block_for));
+  std::byte* next = memory.bytes();
+  Batch batch(self);
+  Positions own_from, own_to;
+
+  sources.for_each_rank([&](int rank, Positions edges) {
+    if (rank == self.rank()) {
+      own_from = edges;
+    } else if (const std::size_t bytes = together(self, edges, block_from); bytes > 0) {
+      batch.receive(rank, self.bytes(next, bytes));
+      next += bytes;
+    } else {
+      for (const int i : edges)
+        if (const Data block = in[i]; block.bytes() > 0) batch.receive(rank, block);
+    }
   });
-  for (std::size_t i = 0; i < destinations.size(); ++i) {
-    const int to = destinations[i];
-    if (to == MPI_PROC_NULL || to == self.rank()) continue;
-    if (const Data block = block_for(static_cast<int>(i)); block.bytes() > 0) batch.send(to, block);
-  }
-  if (const int unpaired = copy_own(self, block_for, batch); unpaired != 0) [[unlikely]] {
-    batch.note(base::make_error(
-        MPI_ERR_TOPOLOGY,
-        "rank {} has {} edges {} itself too many: each has to be named both as a source and as a "
-        "destination when the topology is made",
-        self.rank(), std::abs(unpaired), unpaired > 0 ? "from" : "to"));
-  }
+  destinations.for_each_rank([&](int rank, Positions edges) {
+    if (rank == self.rank()) {
+      own_to = edges;
+    } else if (const std::size_t bytes = together(self, edges, block_for); bytes > 0) {
+      const std::byte* const message = next;
+      for (const int i : edges) {
+        const Data block = block_for(i);
+        batch.copy(block, self.bytes(next, block.bytes()));
+        next += block.bytes();
+      }
+      batch.send(rank, self.bytes(message, bytes));
+    } else {
+      for (const int i : edges)
+        if (const Data block = block_for(i); block.bytes() > 0) batch.send(rank, block);
+    }
+  });
+  copy_own(self, own_from, own_to, block_for, batch);
+  co_await batch;
+
+  if (arriving == 0) co_return;
+  next = memory.bytes();
+  sources.for_each_rank([&](int rank, Positions edges) {
+    if (rank == self.rank() || together(self, edges, block_from) == 0) return;
+    for (const int i : edges) {
+      const Data block = in[i];
+      copy(self.bytes(next, block.bytes()), block);
+      next += block.bytes();
+    }
+  });
 }
 
 } // namespace
 
 Task neighbor_allgather(Collective& self) {
-  Batch batch(self);
-  start(
-      self, [&](int) { return self.arguments.send[0]; }, batch);
-  co_await batch;
+  return exchange(self, [&send = self.arguments.send](int) { return send[0]; });
 }
 
 Task neighbor_alltoall(Collective& self) {
-  Batch batch(self);
-  start(
-      self, [&](int i) { return self.arguments.send[i]; }, batch);
-  co_await batch;
+  return exchange(self, [&send = self.arguments.send](int i) { return send[i]; });
 }
 
 } // namespace macadam::coll

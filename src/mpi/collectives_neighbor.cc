@@ -22,7 +22,8 @@ CollectiveCall among_neighbors(const char* name, coll::Collective::Run run,
   call.arguments.send = send;
   call.arguments.receive = receive;
   // The communicator, and with it its topology, lives as long as the operation.
-  call.arguments.neighbors = {t.sources, t.destinations, std::holds_alternative<Grid>(t.shape)};
+  call.arguments.sources = &t.sources;
+  call.arguments.destinations = &t.destinations;
   return call;
 }
 

@@ -94,17 +94,16 @@ struct Adjacent {
 Topology topology_of(const Adjacent& adjacent, bool weighted) {
   DistributedGraph graph;
   graph.weighted = weighted;
-  Topology made;
+  std::vector<int> sources, destinations;
   for (const Edge& edge : adjacent.in) {
-    made.sources.push_back(edge.source);
+    sources.push_back(edge.source);
     if (weighted) graph.source_weights.push_back(edge.weight);
   }
   for (const Edge& edge : adjacent.out) {
-    made.destinations.push_back(edge.destination);
+    destinations.push_back(edge.destination);
     if (weighted) graph.destination_weights.push_back(edge.weight);
   }
-  made.shape = std::move(graph);
-  return made;
+  return {std::move(graph), coll::Edges(std::move(sources)), coll::Edges(std::move(destinations))};
 }
 
 // `adjacent`: the neighbours of the vertex with this rank's number. Where another rank takes the
@@ -223,10 +222,10 @@ void dist_graph_neighbors(Process&, Communicator& comm, int maxindegree, int sou
                           int* sourceweights, int maxoutdegree, int destinations[],
                           int* destweights) {
   const DistributedGraph& graph = distributed_graph(comm);
-  hand_out(comm.topology->sources, graph.source_weights, maxindegree, sources, sourceweights,
-           "sourceweights");
-  hand_out(comm.topology->destinations, graph.destination_weights, maxoutdegree, destinations,
-           destweights, "destweights");
+  hand_out(comm.topology->sources.ranks(), graph.source_weights, maxindegree, sources,
+           sourceweights, "sourceweights");
+  hand_out(comm.topology->destinations.ranks(), graph.destination_weights, maxoutdegree,
+           destinations, destweights, "destweights");
 }
 
 } // namespace macadam::mpi

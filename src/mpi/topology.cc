@@ -50,12 +50,13 @@ Topology grid_topology(std::vector<Grid::Dimension> dimensions, int rank) {
     neighbors.push_back(grid.neighbor(i, -1));
     neighbors.push_back(grid.neighbor(i, +1));
   }
-  return {std::move(grid), neighbors, neighbors};
+  return {std::move(grid), coll::Edges(neighbors, coll::Edges::Listed::in_opposite_pairs),
+          coll::Edges(neighbors)};
 }
 
 Topology graph_topology(Graph graph, int rank) {
   const std::vector<int> neighbors = graph.neighbors(rank);
-  return {std::move(graph), neighbors, neighbors};
+  return {std::move(graph), coll::Edges(neighbors), coll::Edges(neighbors)};
 }
 
 namespace {

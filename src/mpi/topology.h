@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "coll/neighbors.h"
+
 #include <cstdint>
 #include <variant>
 #include <vector>
@@ -46,10 +48,9 @@ struct DistributedGraph {
 
 struct Topology {
   std::variant<Grid, Graph, DistributedGraph> shape;
-  // Whom neighbourhood collectives receive from and send to, in MPI's order; MPI_PROC_NULL beyond
-  // the edge of a grid.
-  std::vector<int> sources;
-  std::vector<int> destinations;
+  // Whom neighbourhood collectives receive from and send to, in MPI's order.
+  coll::Edges sources;
+  coll::Edges destinations;
 };
 
 // A rank's topology, with its neighbours filled in.
@@ -64,10 +65,10 @@ const DistributedGraph& distributed_graph(const Communicator& comm);
 
 // Lengths of arrays that describe neighbours or dimensions, for the checks of arguments.
 inline int in_neighbors(const Communicator& comm) {
-  return static_cast<int>(topology(comm).sources.size());
+  return static_cast<int>(topology(comm).sources.ranks().size());
 }
 inline int out_neighbors(const Communicator& comm) {
-  return static_cast<int>(topology(comm).destinations.size());
+  return static_cast<int>(topology(comm).destinations.ranks().size());
 }
 inline int dimensions(const Communicator& comm) {
   return static_cast<int>(grid(comm).dimensions.size());

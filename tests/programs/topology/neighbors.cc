@@ -322,6 +322,33 @@ void alltoallw() {
   });
 }
 
+// Every second element of a block; the others stay as they are.
+void strided() {
+  on_topologies([](const Topology& t) {
+    for (const int count : {7, 500}) {
+      MPI_Datatype spread;
+      OK(MPI_Type_vector(count, 1, 2, MPI_INT, &spread));
+      OK(MPI_Type_commit(&spread));
+      const int extent = 2 * count - 1;
+      for (const Form form : forms) {
+        std::vector<int> out = memory(t.out(), extent), in = memory(t.in(), extent);
+        fill_blocks(out, t.out(), extent, -1);
+        COLLECTIVE(form, Neighbor_alltoall, neighbor_alltoall, out.data(), 1, spread, in.data(), 1,
+                   spread, t.comm);
+        for (int source = 0; source < t.in(); ++source) {
+          const auto [rank, block] = t.sources[static_cast<std::size_t>(source)];
+          for (int i = 0; i < extent; ++i) {
+            const bool comes = rank != MPI_PROC_NULL && i % 2 == 0;
+            CHECK_EQUAL(in[static_cast<std::size_t>(source * extent + i)],
+                        comes ? element(rank, block, i) : -1);
+          }
+        }
+      }
+      OK(MPI_Type_free(&spread));
+    }
+  });
+}
+
 // Along a line of edges 0 -> 1 -> ...: who has no neighbour on one side has no buffer there, though
 // the count is the same on all ranks.
 void ends_without_buffers() {
@@ -455,6 +482,7 @@ int main(int argc, char** argv) {
                      {"allgatherv", allgatherv},
                      {"alltoallv", alltoallv},
                      {"alltoallw", alltoallw},
+                     {"strided", strided},
                      {"ends_without_buffers", ends_without_buffers},
                      {"started_again", started_again},
                      {"no_barrier", no_barrier},
