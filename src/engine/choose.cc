@@ -81,8 +81,10 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
     send.bounce = pack(send.data, send.bytes);
   if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
       (send.mode == SendMode::standard || send.mode == SendMode::nonblocking) &&
-      !is_announced(peer, send.envelope))
-    copy_for_hybrid(send);
+      !is_announced(peer, send.envelope)) {
+    send.may_leave = copies_later(send);
+    if (!send.may_leave) copy_for_hybrid(send);
+  }
   if (peer.state == PeerState::failed) {
     if (failure_.noted()) throw failure_.what();
     base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",

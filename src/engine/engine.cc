@@ -310,6 +310,8 @@ void Engine::on_control(Peer& from, const std::byte* message, std::size_t bytes)
     return partitioned_.on_offer(from, header(wire::PartitionOffer{}));
   case wire::Kind::bundle:
     return on_bundle(from, message, bytes);
+  case wire::Kind::sender_copied:
+    return on_sender_copied(from, header(wire::SenderCopied{}));
   case wire::Kind::throttle:
     from.throttled = header(wire::Throttle{}).on;
     return update_short_limit(from);

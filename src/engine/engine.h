@@ -141,6 +141,14 @@ class Engine final : public Sink {
   // cancelled or as any other.
   void cancel(SendRequest& send);
 
+  // Whether leave() might complete this operation, which is not complete.
+  [[nodiscard]] static bool may_leave(const Request& request) noexcept {
+    return request.role == Role::send && static_cast<const SendRequest&>(request).may_leave;
+  }
+  // The process has nothing to do but wait for this send, whose receiver does not come: completes
+  // it, if a copy of its data can be left behind for the receiver (HYBRID). Once for each send.
+  void leave(SendRequest& send) noexcept;
+
   // The owner needs the request no more. An active one finishes first.
   void release(Request* request) {
     if (request->complete) [[likely]] {
@@ -429,8 +437,14 @@ class Engine final : public Sink {
   void add_fragment(Peer& peer, const std::byte* fragment, std::size_t bytes) noexcept;
 
   // hybrid.cc
+  [[nodiscard]] bool copies_later(const SendRequest& send) const noexcept;
   void copy_for_hybrid(SendRequest& send);
   void offer_copy(SendRequest& send);
+  bool copy_before_leaving(SendRequest& send, std::byte* to) noexcept;
+  void hand_over(SendRequest& send, SendRequest& copy) noexcept;
+  void on_sender_copied(Peer& peer, const wire::SenderCopied& copied) noexcept;
+  static void adopt(Message& message, const wire::SenderCopied& copied) noexcept;
+  void read_copy(ReceiveRequest& receive, const wire::SenderCopied& copied) noexcept;
 
   // exchange.cc
   [[nodiscard]] bool is_shared(const SendRequest& send) const noexcept;
@@ -607,6 +621,7 @@ class Engine final : public Sink {
   base::IdTable<ReceiveRequest> receive_ids_;
   base::List<SendRequest, InFlight> sends_;        // all that are not complete
   base::List<ReceiveRequest, InFlight> receiving_; // matched, data on the way
+  base::List<Message, ByArrival> probed_;          // rendezvous that a matched probe took
   base::List<ReceiveRequest, Held> held_;          // may not announce themselves yet
   base::List<ReceiveRequest, Watched> watched_;
   base::List<Peer, Backlogged> backlogged_;

@@ -14,6 +14,7 @@ enum class Mutant : std::uint8_t {
   probe_without_ordinal, // a matched probe does not count as a match
   stale_ready,           // the sender uses an announcement of an earlier ordinal
   revoked_permit,        // ... and one that was taken back
+  copied_while_read,     // a sender leaves a copy behind that its receiver did not need
   uncopied_is_done,      // a send is complete while its data are being sent
   partition_too_early,   // a partition is sent before the receiver has begun the round
   board_one_late,        // of a board, a slot is written when not all have passed it

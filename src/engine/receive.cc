@@ -51,6 +51,7 @@ Message* Engine::match_probe(const Envelope& wanted) {
   matcher_.remove(*message);
   // It is matched from here on: receives posted later are for later messages.
   if (!is_mutant(Mutant::probe_without_ordinal)) count_match(*message->peer, message->envelope);
+  if (message->rendezvous) probed_.push_back(*message);
   if (message->rendezvous || observes_short_) [[unlikely]]
     note(Step::Kind::taken, *message->peer, message->envelope, message->bytes,
          protocol_of(*message), last_ordinal(*message->peer, message->envelope));
@@ -169,6 +170,7 @@ void Engine::free_message(Message& message) noexcept {
       peers_.for_each([&](Peer& peer) { throttle(peer, false); });
     }
   }
+  base::List<Message, ByArrival>::erase(message); // from those probed
   message.kind = base::ObjectKind::freed;
   message_slab_.free(&message);
 }

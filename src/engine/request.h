@@ -110,6 +110,7 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   bool hybrid = false;  // `bounce` is from the transport; the user's send is complete
   bool is_registered = false;
   bool cancelling = false; // the receiver has been asked to forget it
+  bool may_leave = false;  // see Engine::leave()
 };
 
 enum class ReceiveStage : std::uint8_t {

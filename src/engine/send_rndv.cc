@@ -15,7 +15,7 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
-  if (read && is_shared(send)) // 0: there are too many, the receiver reads
+  if (read && (is_shared(send) || send.may_leave)) // 0: there are too many, the receiver reads
     send.permit = send.peer->transport->issue(*send.peer->link);
   send.is_registered = read;
   send.stage = SendStage::announced;
@@ -125,7 +125,10 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
     }
     return post_control(peer, &ready, sizeof ready);
   }
-  if (either) peer.transport->use(*peer.link, message.permit); // without an answer it is ours
+  if (either && !peer.transport->use(*peer.link, message.permit)) {
+    receive.stage = ReceiveStage::awaits_fin; // without an answer it were ours: the sender copies
+    return;
+  }
   receive.stage = ReceiveStage::reading;
   stop_watching(receive); // what changes now is what we read
   note(Step::Kind::data, receive, peer, fits);

@@ -30,6 +30,7 @@ enum class Kind : std::uint8_t {
   partitioned_done,
   partition_offer,
   bundle,
+  sender_copied,
 };
 
 // EAGER: the payload follows. For eager_synchronous an 8-byte send id stands before the payload.
@@ -144,6 +145,21 @@ struct Withdraw {
   std::uint64_t send_id = 0;
 };
 static_assert(sizeof(Withdraw) == 32);
+
+// SENDER_COPIED: the data of a SENDER_READY have been copied, to be read from there: HYBRID, of a
+// sender that has waited for its receiver. The copy has a name of its own; the send's is no more.
+struct SenderCopied {
+  Kind kind = Kind::sender_copied;
+  std::uint8_t pad[3] = {};
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+  std::uint8_t pad2[4] = {};
+  std::uint64_t context = 0;
+  std::uint64_t send_id = 0;
+  std::uint64_t copy_id = 0;
+  RemoteMemory memory;
+};
+static_assert(sizeof(SenderCopied) == 56);
 
 // THROTTLE: the receiver's room for unexpected data is used up (or free again): send SENDER_READY
 // without data instead of EAGER (or EAGER again).

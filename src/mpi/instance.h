@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -139,6 +140,14 @@ class Instance {
     if (idled) engine->networks().resume();
   }
 
+  // After a look that has not completed `first`: if it is a send that may leave a copy behind, and
+  // so are all operations of `waited` that are not complete, they do so, after some looks.
+  void leave_if_due(const engine::Request& first, unsigned& looks,
+                    std::span<const MPI_Request> waited) {
+    if (engine::Engine::may_leave(first) && ++looks % looks_before_leaving == 0) [[unlikely]]
+      leave(waited);
+  }
+
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
   // nothing does what a wait does.
@@ -190,6 +199,7 @@ class Instance {
   void idle(unsigned fruitless, unsigned longest_us);
   void give_turn();
   [[gnu::cold]] void write_hang_report();
+  void leave(std::span<const MPI_Request> waited);
   [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
 
   Process& process_;
@@ -197,6 +207,8 @@ class Instance {
   unsigned polls_before_idle_ = 0; // of the nearest network, as the next
   bool shares_cores_ = false;
   static constexpr unsigned looks_before_idle = 16;
+  // A microsecond or two, in which a receiver that waits has answered.
+  static constexpr unsigned looks_before_leaving = 64;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
   std::uint32_t joint_contexts_ = 1; // 0: of leaders that meet, see joint.cc

@@ -107,6 +107,15 @@ namespace {
 // Most sends are done when they have begun, most receives have been started by the short path.
 [[gnu::noinline]] void wait_long(Process& self, Request& request, Communicator& comm,
                                  MPI_Status* status) {
+  if (request.role == engine::Role::send) {
+    const MPI_Request started = handle(request);
+    unsigned looks = 0;
+    self.instance->wait_until([&] {
+      if (request.complete) return true;
+      self.instance->leave_if_due(request, looks, {&started, 1});
+      return false;
+    });
+  }
   if (request.role == engine::Role::send || request.role == engine::Role::receive)
     return wait_and_release(self, request, comm, status);
   belongs_to(request, comm);

@@ -178,13 +178,25 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
     return;
   }
   const Request& waited = object(*request);
-  if (!waited.complete) self.instance->wait_until([&] { return waited.complete; });
+  if (!waited.complete) {
+    unsigned looks = 0;
+    self.instance->wait_until([&] {
+      if (waited.complete) return true;
+      self.instance->leave_if_due(waited, looks, {request, 1});
+      return false;
+    });
+  }
   finish_or_throw(self, request, status);
 }
 
 void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
   int next = 0;
-  self.instance->wait_until([&] { return finish_leading(self, count, next, requests, statuses); });
+  unsigned looks = 0;
+  self.instance->wait_until([&] {
+    if (finish_leading(self, count, next, requests, statuses)) return true;
+    self.instance->leave_if_due(object(requests[next]), looks, {&requests[next], &requests[count]});
+    return false;
+  });
   if (next < count) [[unlikely]]
     finish_all_failed(self, count, next, requests, statuses);
 }

@@ -2,6 +2,7 @@
 #include "base/fence.h"
 #include "mpi/process.h"
 #include "mpi/report.h"
+#include "mpi/request.h"
 
 #include <algorithm>
 #include <optional>
@@ -22,6 +23,15 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
     idle_among_threads(fruitless, longest_us);
   else
     engine->networks().idle(fruitless, longest_us);
+}
+
+void Instance::leave(std::span<const MPI_Request> waited) {
+  const auto ends_or_leaves = [](MPI_Request request) {
+    return is_complete(request) || engine::Engine::may_leave(object(request));
+  };
+  if (!std::ranges::all_of(waited, ends_or_leaves)) return;
+  for (const MPI_Request request : waited)
+    if (!is_complete(request)) engine->leave(static_cast<engine::SendRequest&>(object(request)));
 }
 
 // While other threads have the lock, if they want it.

@@ -77,6 +77,8 @@ const std::vector<Event>& Execution::possible() {
       }
     }
     if (may_poll(rank)) events_.push_back({Event::What::progress, rank});
+    for (const std::size_t send : job_.may_leave(rank))
+      events_.push_back({Event::What::leave, rank, {}, send});
     if (deaths_left_ != 0) events_.push_back({Event::What::die, rank});
   }
   return events_;
@@ -107,6 +109,9 @@ void Execution::happen(const Event& event) {
     engine.progress();
     break;
   }
+  case Event::What::leave:
+    job_.leave(event.at, event.number);
+    break;
   case Event::What::die:
     return;
   }
@@ -144,6 +149,8 @@ std::string show(const Event& event, const Program& program, std::size_t step) {
     return fmt::format("a put of rank {} lands at {}", event.delivery.peer, event.at);
   case Event::What::progress:
     return fmt::format("rank {} tries again to send", event.at);
+  case Event::What::leave:
+    return fmt::format("rank {} leaves a copy of its send {} behind", event.at, event.number);
   case Event::What::die:
     return fmt::format("rank {} disappears", event.at);
   }

@@ -18,10 +18,12 @@ struct Event {
     deliver,  // the process polls and is given `delivery`
     land,     // an ordered put from `delivery.peer` reaches the process's memory
     progress, // the process polls, nothing has come: what waits for room is tried again
+    leave,    // the process waits for its send `number`: it leaves a copy behind
     die,      // the process disappears
   } what;
   int at;
   Delivery delivery{};
+  std::size_t number = 0; // among the sends of the process
 };
 std::string show(const Event& event, const Program& program, std::size_t step);
 

@@ -305,6 +305,13 @@ std::span<const Family> families() {
        .ranks = {{1, 2, "recv 1 0 24;isend 1 0 {12 20};send 1 0 20"},
                  {1, 2, "recv {0 *} 0 24;isend 0 0 20;cancel 0"}},
        .quick = true},
+      {.name = "leaving",
+       .about = "senders that wait leave copies behind, among receives of all kinds",
+       .conditions = "read {at_once blocking ordered} copies;read at_once copies refusals=1;"
+                     "read at_once copies scarce=1;"
+                     "read at_once copies deaths=1",
+       .ranks = {{1, 2, "send 1 0 12"}, {1, 2, "recv {0 *} 0 24;cancel 0;mprobe * *,mrecv 8"}},
+       .quick = true},
       {.name = "bundles",
        .about = "a burst of short nonblocking messages, of which the last are held, among all else",
        .conditions = "read {at_once ordered} bundles;write blocking bundles refusals=1;"

@@ -304,6 +304,23 @@ void Job::sees_withdraw(int at, int from, std::uint64_t send_id) {
   }
 }
 
+std::vector<std::size_t> Job::may_leave(int rank) const {
+  std::vector<std::size_t> found;
+  if (failure(rank) != nullptr) return found;
+  const auto& sends = processes_[index(rank)].sends;
+  for (std::size_t number = 0; number < sends.size(); ++number) {
+    const engine::Request* const request = sends[number]->request;
+    if (request != nullptr && engine::Engine::may_leave(*request)) found.push_back(number);
+  }
+  return found;
+}
+
+void Job::leave(int rank, std::size_t send) {
+  Process& process = processes_[index(rank)];
+  const InLibrary library;
+  process.engine->leave(static_cast<engine::SendRequest&>(*process.sends[send]->request));
+}
+
 // By EAGER, since it was cancelled: too late, it is complete once its data have left.
 bool Job::is_leaving(const Operation& operation) {
   const auto* const send = static_cast<const engine::SendRequest*>(operation.request);

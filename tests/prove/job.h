@@ -67,6 +67,10 @@ class Job {
   // A poll of this process has ended.
   void polled(int rank);
 
+  // Sends of which a waiting process may leave copies behind, by their numbers; and one does so.
+  [[nodiscard]] std::vector<std::size_t> may_leave(int rank) const;
+  void leave(int rank, std::size_t send);
+
   // Receives that are being cancelled wait for no other process, unless it has sent a message for
   // them.
   void check_cancels(int rank);

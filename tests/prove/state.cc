@@ -273,8 +273,8 @@ class StateHash {
   }
   void add_send(int rank, const engine::SendRequest& send) {
     add_all(name(rank, &send), send.peer->rank, send.stage, send.counted, send.ordinal, send.hybrid,
-            send.is_registered, send.mode, send.detached, send.cancelling, send.bytes,
-            permit_of(rank, send.permit));
+            send.is_registered, send.mode, send.detached, send.cancelling, send.may_leave,
+            send.bytes, permit_of(rank, send.permit));
     add(send.bounce != nullptr);
     if (send.bounce != nullptr) add_bytes(send.bounce, send.bytes);
   }
@@ -442,6 +442,12 @@ class StateHash {
               kind == wire::Kind::fin_to_receiver ? receive_registered(to, fin.id)
                                                   : send_registered(to, fin.id));
       return;
+    }
+    case wire::Kind::sender_copied: {
+      const auto copied = read(wire::SenderCopied{});
+      add_all(copied.tag, copied.source, copied.context, send_registered(from, copied.send_id),
+              send_registered(from, copied.copy_id));
+      return add_memory(from, copied.memory);
     }
     case wire::Kind::withdraw:
     case wire::Kind::withdrawn: {

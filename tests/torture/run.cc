@@ -218,7 +218,7 @@ class Run::Rank final : public boot::Job {
         if (progress())
           fruitless = 0;
         else
-          networks_->idle(++fruitless, 50);
+          idle(++fruitless, 50);
       }
       networks_->resume();
       return;
@@ -246,9 +246,19 @@ class Run::Rank final : public boot::Job {
         processor_.rest(processor_.now() + sim::microsecond); // if nobody else does anything
       } else {
         const bool may_end = run_.setup_.deaths || run_.setup_.program.conditions.starved != 0;
-        networks_->idle(++fruitless, neighbors_ != nullptr && may_end ? nap_us : hour_us);
+        idle(++fruitless, neighbors_ != nullptr && may_end ? nap_us : hour_us);
       }
     }
+  }
+
+  void idle(unsigned fruitless, unsigned longest_us) {
+    constexpr unsigned patience = 4;
+    if (fruitless == patience) {
+      for (auto left = run_.job_->may_leave(number_); !left.empty();
+           left = run_.job_->may_leave(number_))
+        run_.job_->leave(number_, left.front());
+    }
+    networks_->idle(fruitless, longest_us);
   }
 
   bool progress() {
