@@ -80,7 +80,7 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
   if (packs && !eager && has_announcement(peer, send.envelope))
     send.bounce = pack(send.data, send.bytes);
   if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
-      (send.mode == SendMode::standard || send.mode == SendMode::nonblocking) &&
+      send.mode != SendMode::synchronous && send.mode != SendMode::exchange &&
       !is_announced(peer, send.envelope)) {
     send.may_leave = copies_later(send);
     if (!send.may_leave) copy_for_hybrid(send);

@@ -25,7 +25,8 @@ constexpr std::size_t between_looks = 4 << 10;
 // Whether this send may wait for its receiver at first.
 bool Engine::copies_later(const SendRequest& send) const noexcept {
   const Peer& peer = *send.peer;
-  return !send.noncontiguous && peer.state == PeerState::connected &&
+  return (send.mode == SendMode::blocking || send.mode == SendMode::nonblocking) &&
+         !send.noncontiguous && peer.state == PeerState::connected &&
          settings_.rendezvous == base::Rendezvous::read && peer.transport->limits().copies &&
          peer.transport->why_not_direct(*peer.link) == nullptr;
 }

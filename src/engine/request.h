@@ -77,7 +77,9 @@ enum class SendMode : std::uint8_t {
   synchronous, // complete only once it is matched
   exchange,    // its process waits for what others send it too: leaving early gains it nothing
   nonblocking, // its process goes on, and waits later
+  blocking,    // as standard, of a process that waits for it
 };
+// Those who wait for `nonblocking` and `blocking` sends call Engine::leave().
 
 // How far a send that could not finish at once has come.
 enum class SendStage : std::uint8_t {

@@ -140,22 +140,22 @@ class Instance {
     if (idled) engine->networks().resume();
   }
 
-  // After a look that has not completed `first`: if it is a send that may leave a copy behind, and
-  // so are all operations of `waited` that are not complete, they do so, after some looks.
-  void leave_if_due(const engine::Request& first, unsigned& looks,
-                    std::span<const MPI_Request> waited) {
-    if (engine::Engine::may_leave(first) && ++looks % looks_before_leaving == 0) [[unlikely]]
+  // After a look that has not ended the wait for these operations: if all that are not complete are
+  // sends that may leave copies behind, they do so, after some looks.
+  void leave_if_due(unsigned& looks, std::span<const MPI_Request> waited) {
+    if (++looks % looks_before_leaving == 0) [[unlikely]]
       leave(waited);
   }
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
   // nothing does what a wait does.
-  void look() {
+  void look(std::span<const MPI_Request> tested = {}) {
     files.collect();
     if (engine->progress()) {
       vain_looks_ = 0;
     } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
+      if (vain_looks_ % looks_before_leaving == 0) leave(tested);
       idle(1, longest_sleep_us);
       engine->networks().resume();
     }

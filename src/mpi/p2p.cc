@@ -62,6 +62,7 @@ namespace {
   const SendMode mode = form == SendForm::synchronous   ? SendMode::synchronous
                         : form == SendForm::exchange    ? SendMode::exchange
                         : form == SendForm::nonblocking ? SendMode::nonblocking
+                        : form == SendForm::blocking    ? SendMode::blocking
                                                         : SendMode::standard;
   if (engine.send_at_once(peer, envelope, transfer.data, mode)) [[likely]]
     return nullptr;
@@ -112,7 +113,7 @@ namespace {
     unsigned looks = 0;
     self.instance->wait_until([&] {
       if (request.complete) return true;
-      self.instance->leave_if_due(request, looks, {&started, 1});
+      self.instance->leave_if_due(looks, {&started, 1});
       return false;
     });
   }
@@ -156,7 +157,7 @@ Request* start_receive(Process& self, const Transfer& transfer) {
 
 void send(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,
           Communicator& comm) {
-  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::standard);
+  send_and_wait(self, {comm, dest, tag, data_of(buf, count, type)}, SendForm::blocking);
 }
 
 void ssend(Process& self, const void* buf, MPI_Count count, const Type& type, int dest, int tag,

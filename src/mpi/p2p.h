@@ -20,7 +20,8 @@ enum class SendForm : std::uint8_t {
   ready,
   buffered,
   exchange,
-  nonblocking
+  nonblocking,
+  blocking
 };
 
 // A message to or from a rank of a communicator, as the user's call describes it.

@@ -56,6 +56,10 @@ void cancel_run(Process& self, LayerRequest& request) {
   cancel(self, &running);
 }
 
+Request* send_under_way(LayerRequest& request) {
+  return static_cast<PersistentMessage&>(request).running;
+}
+
 void destroy_persistent(Process& self, LayerRequest& request) {
   give_back(self.instance->requests.persistent, static_cast<PersistentMessage&>(request));
 }
@@ -63,7 +67,8 @@ void destroy_persistent(Process& self, LayerRequest& request) {
 constexpr RequestClass persistent_send{.name = "persistent send",
                                        .destroy = destroy_persistent,
                                        .start = start_persistent_send,
-                                       .cancel = cancel_run};
+                                       .cancel = cancel_run,
+                                       .under_way = send_under_way};
 constexpr RequestClass persistent_receive{.name = "persistent receive",
                                           .destroy = destroy_persistent,
                                           .start = start_persistent_receive,

@@ -40,6 +40,9 @@ struct RequestClass {
   void (*cancel)(Process&, LayerRequest&) = nullptr;
   // What went wrong with a complete one, for people. Null: nothing more than its error class.
   std::string (*failure)(const LayerRequest&) = nullptr;
+  // The engine's operation under way in an active one, if it is one that may leave a copy behind
+  // (engine::Engine::leave()). Null: none does.
+  engine::Request* (*under_way)(LayerRequest&) = nullptr;
   // Whose error handler answers for it. Null: that of its communicator.
   ErrorSource (*source)(const LayerRequest&) = nullptr;
 };

@@ -182,7 +182,7 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
     unsigned looks = 0;
     self.instance->wait_until([&] {
       if (waited.complete) return true;
-      self.instance->leave_if_due(waited, looks, {request, 1});
+      self.instance->leave_if_due(looks, {request, 1});
       return false;
     });
   }
@@ -194,7 +194,7 @@ void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* status
   unsigned looks = 0;
   self.instance->wait_until([&] {
     if (finish_leading(self, count, next, requests, statuses)) return true;
-    self.instance->leave_if_due(object(requests[next]), looks, {&requests[next], &requests[count]});
+    self.instance->leave_if_due(looks, {&requests[next], &requests[count]});
     return false;
   });
   if (next < count) [[unlikely]]
@@ -203,9 +203,12 @@ void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* status
 
 void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_Status* status) {
   bool any_live = false;
+  unsigned looks = 0;
   self.instance->wait_until([&] {
     *index = find_complete(count, requests, any_live);
-    return *index != MPI_UNDEFINED || !any_live;
+    if (*index != MPI_UNDEFINED || !any_live) return true;
+    self.instance->leave_if_due(looks, {requests, &requests[count]});
+    return false;
   });
   if (*index == MPI_UNDEFINED) return set_empty(status);
   finish_or_throw(self, &requests[*index], status);
@@ -213,15 +216,18 @@ void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_St
 
 void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, int* indices,
               MPI_Status* statuses) {
+  unsigned looks = 0;
   self.instance->wait_until([&] {
     *outcount = find_all_complete(count, requests, indices);
-    return *outcount != 0;
+    if (*outcount != 0) return true;
+    self.instance->leave_if_due(looks, {requests, &requests[count]});
+    return false;
   });
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
 }
 
 void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
-  if (!is_complete(*request)) self.instance->look();
+  if (!is_complete(*request)) self.instance->look({request, 1});
   *flag = is_complete(*request);
   if (!*flag) return;
   if (*request == MPI_REQUEST_NULL) return set_empty(status);
@@ -229,7 +235,7 @@ void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  if (!all_complete(count, requests)) self.instance->look();
+  if (!all_complete(count, requests)) self.instance->look({requests, &requests[count]});
   *flag = all_complete(count, requests);
   if (!*flag) return;
   int next = 0;
@@ -243,7 +249,7 @@ void testany(Process& self, int count, MPI_Request* requests, int* index, int* f
   bool any_live = false;
   *index = find_complete(count, requests, any_live);
   if (*index == MPI_UNDEFINED && any_live) {
-    self.instance->look();
+    self.instance->look({requests, &requests[count]});
     *index = find_complete(count, requests, any_live);
   }
   *flag = *index != MPI_UNDEFINED || !any_live;
@@ -258,7 +264,7 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
               MPI_Status* statuses) {
   *outcount = find_all_complete(count, requests, indices);
   if (*outcount == 0) {
-    self.instance->look();
+    self.instance->look({requests, &requests[count]});
     *outcount = find_all_complete(count, requests, indices);
   }
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);

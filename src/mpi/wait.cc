@@ -25,13 +25,32 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
     engine->networks().idle(fruitless, longest_us);
 }
 
+namespace {
+
+// The send that a request is, or stands for, if it may leave a copy behind.
+engine::SendRequest* find_leaving(MPI_Request waited) {
+  engine::Request* request = &object(waited);
+  if (request->role == engine::Role::persistent) {
+    auto& persistent = static_cast<LayerRequest&>(*request);
+    request =
+        persistent.sort->under_way != nullptr ? persistent.sort->under_way(persistent) : nullptr;
+  }
+  const bool may_leave = request != nullptr && engine::Engine::may_leave(*request);
+  return may_leave ? static_cast<engine::SendRequest*>(request) : nullptr;
+}
+
+} // namespace
+
+// Where anything else is waited for, to leave gains nothing.
 void Instance::leave(std::span<const MPI_Request> waited) {
   const auto ends_or_leaves = [](MPI_Request request) {
-    return is_complete(request) || engine::Engine::may_leave(object(request));
+    return is_complete(request) || find_leaving(request) != nullptr;
   };
   if (!std::ranges::all_of(waited, ends_or_leaves)) return;
-  for (const MPI_Request request : waited)
-    if (!is_complete(request)) engine->leave(static_cast<engine::SendRequest&>(object(request)));
+  for (const MPI_Request request : waited) {
+    engine::SendRequest* const send = is_complete(request) ? nullptr : find_leaving(request);
+    if (send != nullptr) engine->leave(*send);
+  }
 }
 
 // While other threads have the lock, if they want it.

@@ -96,6 +96,26 @@ void medium_senders_wait() {
   }
 }
 
+// Programs that test, and persistent sends.
+void medium_senders_test() {
+  left_behind(3, [](auto& data) {
+    MPI_Request requests[3];
+    for (int k = 0; k < 3; ++k) {
+      OK(MPI_Send_init(data[static_cast<std::size_t>(k)].data(), medium, MPI_BYTE, 1, 1,
+                       MPI_COMM_WORLD, &requests[k]));
+    }
+    OK(MPI_Startall(3, requests));
+    for (int done = 0; done == 0;)
+      OK(MPI_Test(&requests[0], &done, MPI_STATUS_IGNORE));
+    int index = MPI_UNDEFINED;
+    OK(MPI_Waitany(2, &requests[1], &index, MPI_STATUS_IGNORE));
+    for (int done = 0; done == 0;)
+      OK(MPI_Testall(3, requests, &done, MPI_STATUSES_IGNORE));
+    for (MPI_Request& request : requests)
+      OK(MPI_Request_free(&request));
+  });
+}
+
 // A wildcard receive never announces itself: an early one gets its message sender-initiated.
 void wildcards_do_not_announce() {
   if (!check::is_macadam() || check::rank > 1) return;
@@ -127,6 +147,7 @@ int main(int argc, char** argv) {
        {"small_receiver_early", [] { row(4000, Early::receiver, "eager_sent"); }},
        {"medium_sender_early", medium_sender_early},
        {"medium_senders_wait", medium_senders_wait},
+       {"medium_senders_test", medium_senders_test},
        {"medium_receiver_early", [] { row(medium, Early::receiver, "recv_rndv"); }},
        {"large_sender_early", [] { row(large, Early::sender, "send_rndv_read"); }},
        {"large_receiver_early", [] { row(large, Early::receiver, "recv_rndv"); }},
