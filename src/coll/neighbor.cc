@@ -11,11 +11,12 @@ namespace {
 
 using Positions = std::span<const int>;
 
-// Short blocks of parallel edges travel in one message, one behind the other. Both ends of an edge
-// describe the same data, so that both count the same bytes here. 0: each has a message of its own.
+// Short blocks of parallel edges travel in one message, one behind the other, where all blocks are
+// of one length: then both ends count the same bytes here, or are wrong and told so. 0: each has a
+// message of its own.
 template <class BlockAt>
 std::size_t together(const Collective& self, Positions edges, BlockAt block_at) {
-  if (edges.size() < 2) return 0;
+  if (edges.size() < 2 || !self.arguments.receive.regular()) return 0;
   std::size_t bytes = 0;
   for (const int i : edges)
     bytes += block_at(i).bytes();

@@ -82,7 +82,8 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
   if (!eager && settings_.protocols == base::Protocols::customized && send.bytes <= peer.hybrid &&
       send.mode != SendMode::synchronous && send.mode != SendMode::exchange &&
       !is_announced(peer, send.envelope)) {
-    send.may_leave = copies_later(send);
+    if (copies_later(send)) send.permit = peer.transport->issue(*peer.link);
+    send.may_leave = send.permit != 0;
     if (!send.may_leave) copy_for_hybrid(send);
   }
   if (peer.state == PeerState::failed) {
@@ -97,6 +98,7 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
 // A send that was not begun.
 void Engine::unmake(SendRequest& send) noexcept {
   send_ids_.remove(send.id);
+  if (send.permit != 0) send.peer->transport->discard(*send.peer->link, send.permit);
   free_bounce(send);
   recycle(&send);
 }

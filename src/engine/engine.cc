@@ -210,7 +210,8 @@ std::byte* Engine::pack(const Data& data, std::size_t bytes) {
 }
 
 void Engine::finish_send(SendRequest& send, std::int32_t error) noexcept {
-  if (send.stage >= SendStage::announced || send.is_registered) note(Step::Kind::finished, send);
+  if ((send.stage >= SendStage::announced || send.is_registered) && !send.left_behind)
+    note(Step::Kind::finished, send);
   base::List<SendRequest, InFlight>::erase(send);
   if (send.id != 0) send_ids_.remove(send.id);
   if (send.is_registered) send.peer->transport->release_cached(send.registered);

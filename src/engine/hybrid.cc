@@ -26,7 +26,7 @@ constexpr std::size_t between_looks = 4 << 10;
 bool Engine::copies_later(const SendRequest& send) const noexcept {
   const Peer& peer = *send.peer;
   return (send.mode == SendMode::blocking || send.mode == SendMode::nonblocking) &&
-         !send.noncontiguous && peer.state == PeerState::connected &&
+         !send.noncontiguous && send.bytes > peer.eager && peer.state == PeerState::connected &&
          settings_.rendezvous == base::Rendezvous::read && peer.transport->limits().copies &&
          peer.transport->why_not_direct(*peer.link) == nullptr;
 }
@@ -78,7 +78,10 @@ void Engine::leave(SendRequest& send) noexcept {
   if (copy == nullptr) return;
   copy->peer = send.peer;
   copy->bytes = send.bytes;
-  copy->bounce = static_cast<std::byte*>(transport.allocate(send.bytes));
+  try {
+    copy->bounce = static_cast<std::byte*>(transport.allocate(send.bytes));
+  } catch (...) { // as if there were no room
+  }
   copy->hybrid = true;
   copy->id = send_ids_.try_add(copy);
   copy->is_registered = copy->bounce != nullptr && copy->id != 0 &&
@@ -93,13 +96,15 @@ void Engine::leave(SendRequest& send) noexcept {
 // False if the receiver comes before all is copied.
 bool Engine::copy_before_leaving(SendRequest& send, std::byte* to) noexcept {
   if (!is_mutant(Mutant::copied_while_read) && !take_permit_back(send)) return false;
-  const auto* const from = static_cast<const std::byte*>(flat(send));
+  const std::uint64_t id = send.id;
+  const std::byte* const from = flat(send);
   for (std::size_t copied = 0; copied < send.bytes;) {
     const std::size_t piece = std::min(between_looks, send.bytes - copied);
     base::copy(to + copied, from + copied, piece);
     copied += piece;
     deliver();
-    if (send.complete || send.stage != SendStage::announced) return false;
+    // It may have ended, and be another send by now.
+    if (send_ids_.find(id) != &send || send.stage != SendStage::announced) return false;
   }
   return true;
 }
@@ -111,6 +116,7 @@ void Engine::hand_over(SendRequest& send, SendRequest& copy) noexcept {
   copy.data = send.data; // by which tests tell whose it is
   copy.stage = SendStage::announced;
   copy.detached = true;
+  copy.left_behind = true;
   sends_.push_back(copy);
   --counters_.send_rndv_read;
   ++counters_.hybrid_sent;
@@ -121,7 +127,7 @@ void Engine::hand_over(SendRequest& send, SendRequest& copy) noexcept {
                                   .copy_id = copy.id,
                                   .memory = copy.registered};
   post_control(*send.peer, &copied, sizeof copied);
-  note(Step::Kind::released, send);
+  note(Step::Kind::crossed, send, Protocol::hybrid);
   finish_send(send, MPI_SUCCESS);
 }
 

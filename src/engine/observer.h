@@ -16,7 +16,8 @@ inline constexpr std::size_t protocols = 4;
 struct Step {
   enum class Kind : std::uint8_t {
     sent,         // a message was begun, by `protocol`: its data leave, or its RTS
-    crossed,      // it was to go by SEND_RNDV: an announcement came after all, it goes by RECV_RNDV
+    crossed,      // it was to go by SEND_RNDV, and goes by RECV_RNDV as an announcement came after
+                  // all, or by HYBRID as its process waits
     matched,      // a message (or its RTS) has come for a receive that was there already
     kept,         // ... for which no receive was there
     taken,        // a receive has found such a message

@@ -111,8 +111,9 @@ struct SendRequest : Request, base::ListNode<InFlight> {
   bool counted = false; // has an ordinal: announcements may be used
   bool hybrid = false;  // `bounce` is from the transport; the user's send is complete
   bool is_registered = false;
-  bool cancelling = false; // the receiver has been asked to forget it
-  bool may_leave = false;  // see Engine::leave()
+  bool cancelling = false;  // the receiver has been asked to forget it
+  bool may_leave = false;   // see Engine::leave()
+  bool left_behind = false; // a copy; its steps were those of the send that has left
 };
 
 enum class ReceiveStage : std::uint8_t {

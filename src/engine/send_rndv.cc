@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace macadam::engine {
 
@@ -15,8 +16,14 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
-  if (read && (is_shared(send) || send.may_leave)) // 0: there are too many, the receiver reads
-    send.permit = send.peer->transport->issue(*send.peer->link);
+  Transport& transport = *send.peer->transport;
+  if (!read && send.permit != 0) {
+    transport.revoke(*send.peer->link, send.permit);
+    transport.discard(*send.peer->link, std::exchange(send.permit, 0));
+    send.may_leave = false;
+  }
+  if (read && send.permit == 0 && is_shared(send)) // 0: there are too many, the receiver reads
+    send.permit = transport.issue(*send.peer->link);
   send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;
@@ -169,7 +176,7 @@ void Engine::on_fin_to_sender(const wire::Fin& fin) noexcept {
   SendRequest* const send = send_ids_.find(fin.id);
   if (send == nullptr) return;
   stop_waiting(*send);
-  note(Step::Kind::fin_arrived, *send);
+  if (!send->left_behind) note(Step::Kind::fin_arrived, *send);
   if (!send->hybrid) note(Step::Kind::released, *send);
   finish_send(*send, MPI_SUCCESS);
 }

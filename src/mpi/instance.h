@@ -140,22 +140,28 @@ class Instance {
     if (idled) engine->networks().resume();
   }
 
-  // After a look that has not ended the wait for these operations: if all that are not complete are
-  // sends that may leave copies behind, they do so, after some looks.
-  void leave_if_due(unsigned& looks, std::span<const MPI_Request> waited) {
-    if (++looks % looks_before_leaving == 0) [[unlikely]]
-      leave(waited);
+  // What ends a call: all operations of its list, or one.
+  enum class Awaits : std::uint8_t { all, any };
+  // For sends that are waited for or tested in vain: after some looks they leave copies behind
+  // (engine::Engine::leave()), if that ends the call.
+  void leave_if_due(unsigned& looks, std::span<const MPI_Request> waited, Awaits awaits) {
+    const unsigned patience = shares_cores_ ? yields_before_leaving : looks_before_leaving;
+    if (++looks % patience == 0) [[unlikely]]
+      leave(waited, awaits);
   }
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
   // as a wait may, and which other ranks may share their core with: now and then a look that finds
   // nothing does what a wait does.
-  void look(std::span<const MPI_Request> tested = {}) {
+  void look(std::span<const MPI_Request> tested = {}, Awaits awaits = Awaits::all) {
     files.collect();
     if (engine->progress()) {
       vain_looks_ = 0;
-    } else if (++vain_looks_ % looks_before_idle == 0) [[unlikely]] {
-      if (vain_looks_ % looks_before_leaving == 0) leave(tested);
+      return;
+    }
+    if (++vain_looks_ >= looks_before_leaving && !tested.empty()) [[unlikely]]
+      leave(tested, awaits);
+    if (vain_looks_ % looks_before_idle == 0) [[unlikely]] {
       idle(1, longest_sleep_us);
       engine->networks().resume();
     }
@@ -199,7 +205,7 @@ class Instance {
   void idle(unsigned fruitless, unsigned longest_us);
   void give_turn();
   [[gnu::cold]] void write_hang_report();
-  void leave(std::span<const MPI_Request> waited);
+  [[gnu::cold]] void leave(std::span<const MPI_Request> waited, Awaits awaits);
   [[gnu::noinline]] void idle_among_threads(unsigned fruitless, unsigned longest_us);
 
   Process& process_;
@@ -207,8 +213,10 @@ class Instance {
   unsigned polls_before_idle_ = 0; // of the nearest network, as the next
   bool shares_cores_ = false;
   static constexpr unsigned looks_before_idle = 16;
-  // A microsecond or two, in which a receiver that waits has answered.
+  // A microsecond or two, or a few turns of the others on this core, in which a receiver that waits
+  // has answered; and before this process would sleep.
   static constexpr unsigned looks_before_leaving = 64;
+  static constexpr unsigned yields_before_leaving = 6;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
   std::uint32_t joint_contexts_ = 1; // 0: of leaders that meet, see joint.cc

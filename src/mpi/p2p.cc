@@ -112,9 +112,9 @@ namespace {
     const MPI_Request started = handle(request);
     unsigned looks = 0;
     self.instance->wait_until([&] {
-      if (request.complete) return true;
-      self.instance->leave_if_due(looks, {&started, 1});
-      return false;
+      if (!request.complete)
+        self.instance->leave_if_due(looks, {&started, 1}, Instance::Awaits::all);
+      return request.complete;
     });
   }
   if (request.role == engine::Role::send || request.role == engine::Role::receive)

@@ -71,7 +71,7 @@ void Profile::on_step(const Step& step) noexcept {
   case Step::Kind::crossed: {
     auto& row = sent_[static_cast<std::size_t>(std::bit_width(step.bytes))];
     --row[static_cast<std::size_t>(Protocol::send_rndv)];
-    ++row[static_cast<std::size_t>(Protocol::recv_rndv)];
+    ++row[static_cast<std::size_t>(step.protocol)];
     return;
   }
   case Step::Kind::matched:

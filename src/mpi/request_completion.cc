@@ -9,6 +9,7 @@ namespace macadam::mpi {
 
 using engine::Request;
 using engine::Role;
+using Awaits = Instance::Awaits;
 
 namespace {
 
@@ -181,9 +182,8 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
   if (!waited.complete) {
     unsigned looks = 0;
     self.instance->wait_until([&] {
-      if (waited.complete) return true;
-      self.instance->leave_if_due(looks, {request, 1});
-      return false;
+      if (!waited.complete) self.instance->leave_if_due(looks, {request, 1}, Awaits::all);
+      return waited.complete;
     });
   }
   finish_or_throw(self, request, status);
@@ -194,8 +194,8 @@ void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* status
   unsigned looks = 0;
   self.instance->wait_until([&] {
     if (finish_leading(self, count, next, requests, statuses)) return true;
-    self.instance->leave_if_due(looks, {&requests[next], &requests[count]});
-    return false;
+    self.instance->leave_if_due(looks, {&requests[next], &requests[count]}, Awaits::all);
+    return finish_leading(self, count, next, requests, statuses);
   });
   if (next < count) [[unlikely]]
     finish_all_failed(self, count, next, requests, statuses);
@@ -206,9 +206,11 @@ void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_St
   unsigned looks = 0;
   self.instance->wait_until([&] {
     *index = find_complete(count, requests, any_live);
-    if (*index != MPI_UNDEFINED || !any_live) return true;
-    self.instance->leave_if_due(looks, {requests, &requests[count]});
-    return false;
+    if (*index == MPI_UNDEFINED && any_live) {
+      self.instance->leave_if_due(looks, {requests, &requests[count]}, Awaits::any);
+      *index = find_complete(count, requests, any_live);
+    }
+    return *index != MPI_UNDEFINED || !any_live;
   });
   if (*index == MPI_UNDEFINED) return set_empty(status);
   finish_or_throw(self, &requests[*index], status);
@@ -219,9 +221,11 @@ void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, in
   unsigned looks = 0;
   self.instance->wait_until([&] {
     *outcount = find_all_complete(count, requests, indices);
-    if (*outcount != 0) return true;
-    self.instance->leave_if_due(looks, {requests, &requests[count]});
-    return false;
+    if (*outcount == 0) {
+      self.instance->leave_if_due(looks, {requests, &requests[count]}, Awaits::any);
+      *outcount = find_all_complete(count, requests, indices);
+    }
+    return *outcount != 0;
   });
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
 }
@@ -249,7 +253,7 @@ void testany(Process& self, int count, MPI_Request* requests, int* index, int* f
   bool any_live = false;
   *index = find_complete(count, requests, any_live);
   if (*index == MPI_UNDEFINED && any_live) {
-    self.instance->look({requests, &requests[count]});
+    self.instance->look({requests, &requests[count]}, Awaits::any);
     *index = find_complete(count, requests, any_live);
   }
   *flag = *index != MPI_UNDEFINED || !any_live;
@@ -264,7 +268,7 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
               MPI_Status* statuses) {
   *outcount = find_all_complete(count, requests, indices);
   if (*outcount == 0) {
-    self.instance->look({requests, &requests[count]});
+    self.instance->look({requests, &requests[count]}, Awaits::any);
     *outcount = find_all_complete(count, requests, indices);
   }
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);

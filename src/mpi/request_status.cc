@@ -5,6 +5,8 @@
 #include "mpi/process.h"
 #include "mpi/request.h"
 
+#include <span>
+
 namespace macadam::mpi {
 
 namespace {
@@ -21,10 +23,11 @@ void show(MPI_Request request, MPI_Status* status) {
 
 // Looks, makes progress once if there is nothing to see, and looks again.
 template <class Look>
-auto look_twice(Process& self, Look&& look) {
+auto look_twice(Process& self, std::span<const MPI_Request> requests, Instance::Awaits awaits,
+                Look&& look) {
   auto seen = look();
   if (!seen) {
-    self.instance->look();
+    self.instance->look(requests, awaits);
     seen = look();
   }
   return seen;
@@ -33,13 +36,14 @@ auto look_twice(Process& self, Look&& look) {
 } // namespace
 
 void request_get_status(Process& self, MPI_Request request, int* flag, MPI_Status* status) {
-  *flag = look_twice(self, [&] { return is_complete(request); });
+  *flag =
+      look_twice(self, {&request, 1}, Instance::Awaits::all, [&] { return is_complete(request); });
   if (*flag) show(request, status);
 }
 
 void request_get_status_all(Process& self, int count, const MPI_Request* requests, int* flag,
                             MPI_Status* statuses) {
-  *flag = look_twice(self, [&] {
+  *flag = look_twice(self, {requests, &requests[count]}, Instance::Awaits::all, [&] {
     for (int i = 0; i < count; ++i) {
       if (!is_complete(requests[i])) return false;
     }
@@ -52,7 +56,7 @@ void request_get_status_all(Process& self, int count, const MPI_Request* request
 
 void request_get_status_any(Process& self, int count, const MPI_Request* requests, int* index,
                             int* flag, MPI_Status* status) {
-  *flag = look_twice(self, [&] {
+  *flag = look_twice(self, {requests, &requests[count]}, Instance::Awaits::any, [&] {
     bool any_live = false;
     for (int i = 0; i < count; ++i) {
       if (idle(requests[i])) continue;
@@ -70,7 +74,7 @@ void request_get_status_any(Process& self, int count, const MPI_Request* request
 
 void request_get_status_some(Process& self, int count, const MPI_Request* requests, int* outcount,
                              int* indices, MPI_Status* statuses) {
-  look_twice(self, [&] {
+  look_twice(self, {requests, &requests[count]}, Instance::Awaits::any, [&] {
     bool any_live = false;
     *outcount = 0;
     for (int i = 0; i < count; ++i) {

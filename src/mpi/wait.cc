@@ -41,15 +41,16 @@ engine::SendRequest* find_leaving(MPI_Request waited) {
 
 } // namespace
 
-// Where anything else is waited for, to leave gains nothing.
-void Instance::leave(std::span<const MPI_Request> waited) {
+void Instance::leave(std::span<const MPI_Request> waited, Awaits awaits) {
   const auto ends_or_leaves = [](MPI_Request request) {
     return is_complete(request) || find_leaving(request) != nullptr;
   };
-  if (!std::ranges::all_of(waited, ends_or_leaves)) return;
+  if (awaits == Awaits::all && !std::ranges::all_of(waited, ends_or_leaves)) return;
   for (const MPI_Request request : waited) {
     engine::SendRequest* const send = is_complete(request) ? nullptr : find_leaving(request);
-    if (send != nullptr) engine->leave(*send);
+    if (send == nullptr) continue;
+    engine->leave(*send);
+    if (awaits == Awaits::any) return;
   }
 }
 

@@ -146,7 +146,7 @@ void Job::send(int rank, const Step& step) {
   const auto mode = step.what == Step::What::synchronous_send   ? synchronous
                     : step.what == Step::What::exchange_send    ? exchange
                     : step.what == Step::What::nonblocking_send ? nonblocking
-                                                                : standard;
+                                                                : blocking;
   Sending sending;
   process.sending = &sending;
   polled(rank);

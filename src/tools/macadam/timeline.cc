@@ -210,6 +210,8 @@ class RankWriter {
     if (step == "matched") return fmt::format("{} from {}", what, record.peer);
     if (step == "kept") return fmt::format("{} from {}, unexpected", what, record.peer);
     if (step == "taken") return fmt::format("unexpected {} of {} received", what, record.peer);
+    if (step == "crossed" && protocol == "HYBRID")
+      return fmt::format("a copy is left behind (HYBRID) for {}", record.peer);
     if (step == "crossed") return fmt::format("RTR of {} has crossed the RTS", record.peer);
     if (step == "released") return fmt::format("received by {}", record.peer);
     if (step == "announced") return fmt::format("announcement (RTR) to {}", record.peer);
