@@ -8,8 +8,9 @@
 // WHAT: latency (half round trip), bandwidth, both_ways (windows of 64), pairs (message rate of
 // half the ranks to the other half), barrier, bcast, reduce, allreduce, allgather, alltoall,
 // reduce_scatter, gather, scatter (bytes of a rank's part, floats where they are added), put, get
-// (each with a flush). Messages of more than 8 KiB are repeated as much less often as they are
-// longer, but at least ten times.
+// (each with a flush); bcast_and_barrier, scatter_and_barrier: with the barrier, which decides how
+// long ranks that share cores wait for their root afterwards. Messages of more than 8 KiB are
+// repeated as much less often as they are longer, but at least ten times.
 #include "bench.h"
 
 #include <functional>
@@ -156,6 +157,15 @@ std::map<std::string, What> table() {
                          },
                      .send_parts = all,
                      .receive_parts = 1};
+  for (const char* const rooted : {"bcast", "scatter"}) {
+    What both = what[rooted];
+    both.body = [body = both.body](int n) {
+      body(n);
+      MPI_Barrier(MPI_COMM_WORLD);
+    };
+    both.waits = false;
+    what[std::string(rooted) + "_and_barrier"] = both;
+  }
   for (const bool puts : {true, false}) {
     what[puts ? "put" : "get"] = {
         .body =

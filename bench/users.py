@@ -26,7 +26,7 @@ PAIR = {"latency": ("us", True), "bandwidth": ("MB/s", False), "both_ways": ("MB
 PAIRS = {"pairs": ("million/s", False)}
 COLLECTIVES = {name: ("us", True) for name in (
     "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter", "gather",
-    "scatter")}
+    "scatter", "bcast_and_barrier", "scatter_and_barrier")}
 EVERYTHING = {**PAIR, **PAIRS, **COLLECTIVES}
 # Ahead, level, behind: by the median ratio.
 AHEAD, BEHIND = 0.95, 1.05

@@ -142,12 +142,20 @@ class Instance {
 
   // What ends a call: all operations of its list, or one.
   enum class Awaits : std::uint8_t { all, any };
-  // For sends that are waited for or tested in vain: after some looks they leave copies behind
-  // (engine::Engine::leave()), if that ends the call.
-  void leave_if_due(unsigned& looks, std::span<const MPI_Request> waited, Awaits awaits) {
-    const unsigned patience = shares_cores_ ? yields_before_leaving : looks_before_leaving;
-    if (++looks % patience == 0) [[unlikely]]
+  // The same for a call that waits for operations of the user's. Sends among them leave copies
+  // behind after some looks (engine::Engine::leave()), if that ends the call.
+  template <class Done>
+  [[gnu::always_inline]] void wait_or_leave(std::span<const MPI_Request> waited, Awaits awaits,
+                                            Done&& done) {
+    const unsigned patience = shares_cores_ ? looks_with_a_turn : looks_before_leaving;
+    unsigned looks = 0;
+    wait_until([&] {
+      if (done()) return true;
+      if (++looks % patience != 0) [[likely]]
+        return false;
       leave(waited, awaits);
+      return done();
+    });
   }
 
   // One look for MPI_Test, MPI_Iprobe and their like. Programs call them in loops, which may hang
@@ -213,10 +221,10 @@ class Instance {
   unsigned polls_before_idle_ = 0; // of the nearest network, as the next
   bool shares_cores_ = false;
   static constexpr unsigned looks_before_idle = 16;
-  // A microsecond or two, or a few turns of the others on this core, in which a receiver that waits
-  // has answered; and before this process would sleep.
+  // A microsecond or two, in which a receiver that waits has answered; where ranks share cores, a
+  // turn of the others on this one.
   static constexpr unsigned looks_before_leaving = 64;
-  static constexpr unsigned yields_before_leaving = 6;
+  static constexpr unsigned looks_with_a_turn = 3;
   unsigned vain_looks_ = 0;
   std::uint32_t contexts_ = 2;       // 0: MPI_COMM_SELF; 1, of rank 0: MPI_COMM_WORLD
   std::uint32_t joint_contexts_ = 1; // 0: of leaders that meet, see joint.cc

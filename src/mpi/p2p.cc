@@ -110,12 +110,8 @@ namespace {
                                  MPI_Status* status) {
   if (request.role == engine::Role::send) {
     const MPI_Request started = handle(request);
-    unsigned looks = 0;
-    self.instance->wait_until([&] {
-      if (!request.complete)
-        self.instance->leave_if_due(looks, {&started, 1}, Instance::Awaits::all);
-      return request.complete;
-    });
+    self.instance->wait_or_leave({&started, 1}, Instance::Awaits::all,
+                                 [&] { return request.complete; });
   }
   if (request.role == engine::Role::send || request.role == engine::Role::receive)
     return wait_and_release(self, request, comm, status);

@@ -9,7 +9,9 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 // What MPI_Wait, MPI_Test, MPI_Start, MPI_Cancel and MPI_Request_free do, by the role of a request.
@@ -83,6 +85,10 @@ void complete(Process& self, LayerRequest& request, const engine::Status& status
 }
 [[nodiscard]] inline bool is_complete(MPI_Request request) {
   return request == MPI_REQUEST_NULL || object(request).complete;
+}
+// The list of a call; `requests` may be null if there are none.
+[[nodiscard]] inline std::span<const MPI_Request> listed(int count, const MPI_Request* requests) {
+  return {requests, static_cast<std::size_t>(count)};
 }
 // Nothing to wait for, and not counted by MPI_Waitany and its like: null, or persistent and
 // inactive.

@@ -179,22 +179,14 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
     return;
   }
   const Request& waited = object(*request);
-  if (!waited.complete) {
-    unsigned looks = 0;
-    self.instance->wait_until([&] {
-      if (!waited.complete) self.instance->leave_if_due(looks, {request, 1}, Awaits::all);
-      return waited.complete;
-    });
-  }
+  if (!waited.complete)
+    self.instance->wait_or_leave({request, 1}, Awaits::all, [&] { return waited.complete; });
   finish_or_throw(self, request, status);
 }
 
 void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
   int next = 0;
-  unsigned looks = 0;
-  self.instance->wait_until([&] {
-    if (finish_leading(self, count, next, requests, statuses)) return true;
-    self.instance->leave_if_due(looks, {&requests[next], &requests[count]}, Awaits::all);
+  self.instance->wait_or_leave(listed(count, requests), Awaits::all, [&] {
     return finish_leading(self, count, next, requests, statuses);
   });
   if (next < count) [[unlikely]]
@@ -203,13 +195,8 @@ void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* status
 
 void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_Status* status) {
   bool any_live = false;
-  unsigned looks = 0;
-  self.instance->wait_until([&] {
+  self.instance->wait_or_leave(listed(count, requests), Awaits::any, [&] {
     *index = find_complete(count, requests, any_live);
-    if (*index == MPI_UNDEFINED && any_live) {
-      self.instance->leave_if_due(looks, {requests, &requests[count]}, Awaits::any);
-      *index = find_complete(count, requests, any_live);
-    }
     return *index != MPI_UNDEFINED || !any_live;
   });
   if (*index == MPI_UNDEFINED) return set_empty(status);
@@ -218,13 +205,8 @@ void waitany(Process& self, int count, MPI_Request* requests, int* index, MPI_St
 
 void waitsome(Process& self, int count, MPI_Request* requests, int* outcount, int* indices,
               MPI_Status* statuses) {
-  unsigned looks = 0;
-  self.instance->wait_until([&] {
+  self.instance->wait_or_leave(listed(count, requests), Awaits::any, [&] {
     *outcount = find_all_complete(count, requests, indices);
-    if (*outcount == 0) {
-      self.instance->leave_if_due(looks, {requests, &requests[count]}, Awaits::any);
-      *outcount = find_all_complete(count, requests, indices);
-    }
     return *outcount != 0;
   });
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);
@@ -239,7 +221,7 @@ void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  if (!all_complete(count, requests)) self.instance->look({requests, &requests[count]});
+  if (!all_complete(count, requests)) self.instance->look(listed(count, requests));
   *flag = all_complete(count, requests);
   if (!*flag) return;
   int next = 0;
@@ -253,7 +235,7 @@ void testany(Process& self, int count, MPI_Request* requests, int* index, int* f
   bool any_live = false;
   *index = find_complete(count, requests, any_live);
   if (*index == MPI_UNDEFINED && any_live) {
-    self.instance->look({requests, &requests[count]}, Awaits::any);
+    self.instance->look(listed(count, requests), Awaits::any);
     *index = find_complete(count, requests, any_live);
   }
   *flag = *index != MPI_UNDEFINED || !any_live;
@@ -268,7 +250,7 @@ void testsome(Process& self, int count, MPI_Request* requests, int* outcount, in
               MPI_Status* statuses) {
   *outcount = find_all_complete(count, requests, indices);
   if (*outcount == 0) {
-    self.instance->look({requests, &requests[count]}, Awaits::any);
+    self.instance->look(listed(count, requests), Awaits::any);
     *outcount = find_all_complete(count, requests, indices);
   }
   if (*outcount != MPI_UNDEFINED) finish_some(self, requests, indices, *outcount, statuses);

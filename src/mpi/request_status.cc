@@ -43,7 +43,7 @@ void request_get_status(Process& self, MPI_Request request, int* flag, MPI_Statu
 
 void request_get_status_all(Process& self, int count, const MPI_Request* requests, int* flag,
                             MPI_Status* statuses) {
-  *flag = look_twice(self, {requests, &requests[count]}, Instance::Awaits::all, [&] {
+  *flag = look_twice(self, listed(count, requests), Instance::Awaits::all, [&] {
     for (int i = 0; i < count; ++i) {
       if (!is_complete(requests[i])) return false;
     }
@@ -56,7 +56,7 @@ void request_get_status_all(Process& self, int count, const MPI_Request* request
 
 void request_get_status_any(Process& self, int count, const MPI_Request* requests, int* index,
                             int* flag, MPI_Status* status) {
-  *flag = look_twice(self, {requests, &requests[count]}, Instance::Awaits::any, [&] {
+  *flag = look_twice(self, listed(count, requests), Instance::Awaits::any, [&] {
     bool any_live = false;
     for (int i = 0; i < count; ++i) {
       if (idle(requests[i])) continue;
@@ -74,7 +74,7 @@ void request_get_status_any(Process& self, int count, const MPI_Request* request
 
 void request_get_status_some(Process& self, int count, const MPI_Request* requests, int* outcount,
                              int* indices, MPI_Status* statuses) {
-  look_twice(self, {requests, &requests[count]}, Instance::Awaits::any, [&] {
+  look_twice(self, listed(count, requests), Instance::Awaits::any, [&] {
     bool any_live = false;
     *outcount = 0;
     for (int i = 0; i < count; ++i) {

@@ -126,10 +126,12 @@ TEST_F(ProfileTest, CountsMessagesByPeerProtocolAndSize) {
   step(Kind::sent, 0, 8);
   step(Kind::sent, 0, 100'000, Protocol::send_rndv);
   step(Kind::sent, collective, 70'000, Protocol::send_rndv);
-  step(Kind::crossed, 0, 100'000);
+  step(Kind::sent, 0, 120'000, Protocol::send_rndv);
+  step(Kind::crossed, 0, 100'000, Protocol::recv_rndv);
+  step(Kind::crossed, 0, 120'000, Protocol::hybrid);
   const Profile::Peer& peer = profile.peers().at(3);
-  EXPECT_EQ(peer.messages, 4u);
-  EXPECT_EQ(peer.bytes, 170'008u);
+  EXPECT_EQ(peer.messages, 5u);
+  EXPECT_EQ(peer.bytes, 290'008u);
   const auto sent = [&](std::size_t digits, Protocol protocol) {
     return profile.sent()[digits][static_cast<std::size_t>(protocol)];
   };
@@ -137,6 +139,7 @@ TEST_F(ProfileTest, CountsMessagesByPeerProtocolAndSize) {
   EXPECT_EQ(sent(4, Protocol::eager), 1u);
   EXPECT_EQ(sent(17, Protocol::send_rndv), 1u);
   EXPECT_EQ(sent(17, Protocol::recv_rndv), 1u);
+  EXPECT_EQ(sent(17, Protocol::hybrid), 1u);
 }
 
 TEST_F(ProfileTest, ShortMessagesThatCouldBeOne) {
