@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace macadam::engine {
 
@@ -16,14 +15,9 @@ namespace macadam::engine {
 wire::SenderReady Engine::offer(SendRequest& send) noexcept {
   const bool read = settings_.rendezvous == base::Rendezvous::read &&
                     try_register(*send.peer, flat(send), send.bytes, send.registered);
-  Transport& transport = *send.peer->transport;
-  if (!read && send.permit != 0) {
-    transport.revoke(*send.peer->link, send.permit);
-    transport.discard(*send.peer->link, std::exchange(send.permit, 0));
-    send.may_leave = false;
-  }
+  if (!read && take_permit_back(send)) send.may_leave = false; // nobody knows of it yet
   if (read && send.permit == 0 && is_shared(send)) // 0: there are too many, the receiver reads
-    send.permit = transport.issue(*send.peer->link);
+    send.permit = send.peer->transport->issue(*send.peer->link);
   send.is_registered = read;
   send.stage = SendStage::announced;
   ++counters_.sender_early;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A proof that finds nothing must be able to find something: bugs, each a rule left out, are
-// built into an engine for this test, and each must be found.
+// A proof that finds nothing must be able to find something: bugs, each a rule left out, are built
+// into an engine for this test, and each must be found.
 #include "engine/mutant.h"
 #include "fmt/format.h"
 #include "prove/explorer.h"
