@@ -139,6 +139,7 @@ bool is_scalar(const Type& type) {
 template <class Visit>
 void walk(const Type& type, std::uintptr_t address, MPI_Count count, const Visit& visit) {
   if (is_scalar(type)) return visit(*type.basic(), address, count);
+  if (type.size() == 0) return; // however many there are
   const Shape& shape = type.shape();
   for (MPI_Count i = 0; i < count; ++i) {
     std::uintptr_t at = address + static_cast<std::uintptr_t>(i * type.extent());
@@ -172,13 +173,20 @@ void pack_external(const Type& type, const void* buffer, MPI_Count count, void* 
        });
 }
 
-void unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count) {
+MPI_Count unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count,
+                          MPI_Count bytes) {
   const auto* from = static_cast<const std::byte*>(in);
+  MPI_Count native = 0;
   walk(type, reinterpret_cast<std::uintptr_t>(buffer), count,
-       [&from](const Basic& basic, std::uintptr_t to, MPI_Count n) {
-         to_native(basic, reinterpret_cast<std::byte*>(to), n, from);
-         from += n * basic.external_size;
+       [&](const Basic& basic, std::uintptr_t to, MPI_Count n) {
+         const MPI_Count whole = std::min<MPI_Count>(n, bytes / basic.external_size);
+         to_native(basic, reinterpret_cast<std::byte*>(to), whole, from);
+         from += whole * basic.external_size;
+         native += whole * basic.extent;
+         bytes -= whole * basic.external_size;
+         if (whole < n) bytes = 0; // nothing behind one that is cut
        });
+  return native;
 }
 
 } // namespace macadam::datatype

@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+
 namespace macadam::datatype {
 
 // The portable representation "external32": big-endian, fixed sizes, no padding.
@@ -16,7 +18,9 @@ namespace macadam::datatype {
 // MPI_ERR_CONVERSION if a value (of MPI_LONG, 4 bytes there) does not fit.
 void pack_external(const Type& type, const void* buffer, MPI_Count count, void* out);
 
-// Converts the other way.
-void unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count);
+// Converts the other way, of `count` elements the basic ones that are whole in the first `bytes`
+// bytes of `in`. Returns how many bytes they have in memory.
+MPI_Count unpack_external(const Type& type, const void* in, void* buffer, MPI_Count count,
+                          MPI_Count bytes = INT64_MAX);
 
 } // namespace macadam::datatype

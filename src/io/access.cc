@@ -159,9 +159,8 @@ void Converted::to_file() {
 
 MPI_Count Converted::from_file(MPI_Count read) {
   if (!copy_ || element_ == 0) return read;
-  const MPI_Count whole = read / element_;
-  representation_.from_file(*user_.type, copy_.get(), whole, user_.address);
-  return whole * user_.type->size();
+  const MPI_Count elements = read / element_ + (read % element_ != 0 ? 1 : 0);
+  return representation_.from_file(*user_.type, copy_.get(), read, elements, user_.address);
 }
 
 } // namespace macadam::io

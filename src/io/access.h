@@ -46,7 +46,8 @@ class Converted {
 
   // Before they are written.
   void to_file();
-  // After so many bytes of the stream were read. Returns bytes of the user's data.
+  // After so many bytes of the stream were read. Returns bytes of the user's data, of which a basic
+  // element that the file ends in has none.
   MPI_Count from_file(MPI_Count read);
 
   [[nodiscard]] const Data& stream() const { return stream_; }

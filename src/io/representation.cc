@@ -28,9 +28,9 @@ void External32::to_file(const Type& type, const void* buffer, MPI_Count count, 
   datatype::pack_external(type, buffer, count, data);
 }
 
-void External32::from_file(const Type& type, const void* data, MPI_Count count,
-                           void* buffer) const {
-  datatype::unpack_external(type, data, buffer, count);
+MPI_Count External32::from_file(const Type& type, const void* data, MPI_Count bytes,
+                                MPI_Count count, void* buffer) const {
+  return datatype::unpack_external(type, data, buffer, count, bytes);
 }
 
 } // namespace macadam::io

@@ -23,11 +23,13 @@ class Representation {
   [[nodiscard]] virtual bool converts() const = 0;
   // The extent of a predefined type in the file, in bytes.
   [[nodiscard]] virtual MPI_Count extent_of(const datatype::Type& basic) const = 0;
-  // Whole elements at `buffer` to contiguous data of the file, and back. Both throw base::Error.
+  // Elements at `buffer` to contiguous data of the file. Throws base::Error, as the next one does.
   virtual void to_file(const datatype::Type& type, const void* buffer, MPI_Count count,
                        void* data) const = 0;
-  virtual void from_file(const datatype::Type& type, const void* data, MPI_Count count,
-                         void* buffer) const = 0;
+  // Back: the basic elements that are whole in `bytes` bytes of data, which end in the last of
+  // `count` elements or with it. Returns their bytes in memory.
+  virtual MPI_Count from_file(const datatype::Type& type, const void* data, MPI_Count bytes,
+                              MPI_Count count, void* buffer) const = 0;
 
   // A type as it lies in the file, made of `byte` (MPI_BYTE) if it differs; committed.
   [[nodiscard]] datatype::TypeRef type_in_file(const datatype::Type& type,
@@ -44,7 +46,10 @@ class NativeRepresentation final : public Representation {
   [[nodiscard]] bool converts() const override { return false; }
   [[nodiscard]] MPI_Count extent_of(const datatype::Type& basic) const override;
   void to_file(const datatype::Type&, const void*, MPI_Count, void*) const override {}
-  void from_file(const datatype::Type&, const void*, MPI_Count, void*) const override {}
+  MPI_Count from_file(const datatype::Type&, const void*, MPI_Count bytes, MPI_Count,
+                      void*) const override {
+    return bytes;
+  }
 };
 
 // "external32": portable, big-endian.
@@ -55,8 +60,8 @@ class External32 final : public Representation {
   [[nodiscard]] MPI_Count extent_of(const datatype::Type& basic) const override;
   void to_file(const datatype::Type& type, const void* buffer, MPI_Count count,
                void* data) const override;
-  void from_file(const datatype::Type& type, const void* data, MPI_Count count,
-                 void* buffer) const override;
+  MPI_Count from_file(const datatype::Type& type, const void* data, MPI_Count bytes,
+                      MPI_Count count, void* buffer) const override;
 };
 
 } // namespace macadam::io

@@ -176,7 +176,8 @@ void TwoPhase::divide() {
     windows_ = std::max(windows_, (domain.end - domain.begin + window_ - 1) / window_);
     if (aggregators[i] == comm_.rank() && domain.begin != domain.end) domain_ = domain;
     if (!own.meets(domain)) continue;
-    const MPI_Count first = std::max(access_.view->data_before(domain.begin), access_.position);
+    const MPI_Count first =
+        access_.view->first_from(domain.begin, access_.position, access_.bytes());
     sections_.emplace_back(aggregators[i], domain, access_, first);
   }
   if (domain_) {

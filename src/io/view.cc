@@ -2,7 +2,6 @@
 #include "io/view.h"
 
 #include "base/error.h"
-#include "datatype/wide.h"
 
 #include <algorithm>
 
@@ -40,6 +39,11 @@ View::View(MPI_Offset displacement, const Type& etype, const Type& filetype,
   if (filetype.size() % etype.size() != 0)
     base::fail(MPI_ERR_ARG, "filetype has {} bytes of data, which are no whole etypes of {} bytes",
                filetype.size(), etype.size());
+  if (unit_ == 0)
+    base::fail(MPI_ERR_CONVERSION,
+               "etype has {} bytes in memory and none in a file of the data representation {}; its "
+               "extent function must give more than 0",
+               etype.size(), representation_->name());
   if (in_file_->true_lb() < 0)
     base::fail(MPI_ERR_ARG, "filetype has data at displacement {}; none may be negative",
                in_file_->true_lb());
@@ -74,22 +78,33 @@ void View::look_through() {
   if (holes != 0) piece_ = std::max<MPI_Count>(type.size() / holes, 1);
 }
 
-MPI_Count View::position_of(MPI_Offset etypes, MPI_Count bytes) const {
-  const Wide end = Wide{etypes} * unit_ + bytes;
-  const Wide copies = has_data() ? end / in_file_->size() + 1 : 0;
-  if (end > INT64_MAX || copies * in_file_->extent() + displacement_ > INT64_MAX)
+// Where in the file a byte of the stream is, or would be if files could be so long.
+Wide View::place(MPI_Count position) const {
+  if (!has_data()) return displacement_;
+  PackCursor cursor(*in_file_, at(0), 1);
+  cursor.seek(position % in_file_->size());
+  return Wide{position / in_file_->size()} * in_file_->extent() + displacement_ +
+         io::offset_of(cursor.next_segment(1));
+}
+
+MPI_Count View::position_of(MPI_Offset etypes, Wide bytes) const {
+  if (etypes < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", etypes);
+  const Wide position = Wide{etypes} * unit_, end = position + bytes;
+  // In the file: the end of the copy that has the last byte; of no data, where they would begin.
+  const auto reach = [&]() -> Wide {
+    if (bytes == 0 || !has_data()) return place(static_cast<MPI_Count>(position));
+    return (end - 1) / in_file_->size() * in_file_->extent() + displacement_ + in_file_->true_ub();
+  };
+  if (end > INT64_MAX || reach() > INT64_MAX)
     base::fail(MPI_ERR_ARG,
                "{} bytes from etype {} of the view on go beyond 2^63 - 1 bytes, and no file is so "
                "long",
                bytes, etypes);
-  return static_cast<MPI_Count>(end - bytes);
+  return static_cast<MPI_Count>(position);
 }
 
 MPI_Offset View::offset_of(MPI_Count position) const {
-  if (!has_data()) return displacement_;
-  PackCursor cursor(*in_file_, at(displacement_), copies_for(*in_file_, position + 1));
-  cursor.seek(position);
-  return io::offset_of(cursor.next_segment(1));
+  return static_cast<MPI_Offset>(place(position));
 }
 
 Piece View::span_of(MPI_Count position, MPI_Count bytes) const {
@@ -103,25 +118,23 @@ Piece View::span_of(MPI_Count position, MPI_Count bytes) const {
           (last - copy) * in_file_->extent() + in_file_->true_extent()};
 }
 
-// Where copies lie between each other, near enough for the one who asks then, MPI_SEEK_END.
+// Whole copies, as far as all of their data are below; and a part of the next one.
 MPI_Count View::data_before(MPI_Offset end) const {
   if (!has_data() || end <= displacement_ || end - displacement_ <= in_file_->true_lb()) return 0;
-  // Whole copies, as far as all of their data are below; and a part of the next one.
   const MPI_Offset span = end - displacement_ - in_file_->true_ub();
   const MPI_Count extent = std::max<MPI_Count>(in_file_->extent(), 1);
   const MPI_Count copies = span < 0 ? 0 : span / extent + 1;
-  return copies * in_file_->size() + data_before_in_tile(end - copies * extent);
+  const auto in_first = static_cast<MPI_Offset>(end - Wide{copies} * extent);
+  return copies * in_file_->size() + first_from(in_first, 0, in_file_->size());
 }
 
-// Of the first copy: by halving, as offsets ascend with positions. (Where pieces overlap they do
-// not quite, and the answer is near; it serves MPI_SEEK_END alone then.)
-MPI_Count View::data_before_in_tile(MPI_Offset end) const {
-  PackCursor cursor(*in_file_, at(displacement_), 1);
-  MPI_Count below = 0, beyond = in_file_->size();
+// By halving, as offsets ascend with positions. (Where pieces overlap they do not quite, and the
+// answer is near; it serves MPI_SEEK_END alone then.)
+MPI_Count View::first_from(MPI_Offset offset, MPI_Count position, MPI_Count bytes) const {
+  MPI_Count below = position, beyond = position + bytes;
   while (below < beyond) {
     const MPI_Count middle = below + (beyond - below) / 2;
-    cursor.seek(middle);
-    if (io::offset_of(cursor.next_segment(1)) < end)
+    if (place(middle) < offset)
       below = middle + 1;
     else
       beyond = middle;

@@ -3,6 +3,7 @@
 
 #include "datatype/cursor.h"
 #include "datatype/type.h"
+#include "datatype/wide.h"
 #include "io/representation.h"
 
 #include <mpi.h>
@@ -26,7 +27,7 @@ class View {
  public:
   // Keeps references to the types, which are committed. Throws MPI_ERR_ARG if the filetype is no
   // whole number of etypes, has negative displacements or a negative extent, or does not ascend.
-  // `byte` is MPI_BYTE.
+  // MPI_ERR_CONVERSION if an etype takes no bytes in the file. `byte` is MPI_BYTE.
   View(MPI_Offset displacement, const datatype::Type& etype, const datatype::Type& filetype,
        std::shared_ptr<const Representation> representation, const datatype::Type& byte);
 
@@ -51,24 +52,26 @@ class View {
   // Bytes of a piece of the file between two holes, on average; INT64_MAX: there are no holes.
   [[nodiscard]] MPI_Count piece() const { return piece_; }
 
-  // Where in the stream an etype begins. Throws MPI_ERR_ARG if it, or the end of `bytes` bytes from
-  // there on, is farther than a file can be long.
-  [[nodiscard]] MPI_Count position_of(MPI_Offset etypes, MPI_Count bytes = 0) const;
+  // Where in the stream an etype begins. Throws MPI_ERR_ARG if it is negative, or if it or the end
+  // of `bytes` bytes from there on is farther than a file can be long.
+  [[nodiscard]] MPI_Count position_of(MPI_Offset etypes, datatype::Wide bytes = 0) const;
   // Etypes that have their begin in the first `bytes` bytes of the stream.
   [[nodiscard]] MPI_Offset etypes_in(MPI_Count bytes) const {
     return bytes / unit_ + (bytes % unit_ != 0 ? 1 : 0);
   }
   // Where in the file byte `position` of the stream is.
   [[nodiscard]] MPI_Offset offset_of(MPI_Count position) const;
-  // Bytes of the stream at offsets below `end`.
+  // Bytes of the stream before the first at `end` or beyond.
   [[nodiscard]] MPI_Count data_before(MPI_Offset end) const;
+  // The first of these bytes, which are in order, at `offset` or beyond; their end if none is.
+  [[nodiscard]] MPI_Count first_from(MPI_Offset offset, MPI_Count position, MPI_Count bytes) const;
 
   // The filetype, as it lies in the file.
   [[nodiscard]] const datatype::Type& in_file() const { return *in_file_; }
 
  private:
   void look_through();
-  [[nodiscard]] MPI_Count data_before_in_tile(MPI_Offset end) const;
+  [[nodiscard]] datatype::Wide place(MPI_Count position) const;
 
   MPI_Offset displacement_;
   datatype::TypeRef etype_;

@@ -71,7 +71,7 @@ struct File : base::Object, base::ListNode<> {
 struct FileMove {
   bool writes;
   std::shared_ptr<const io::View> view;
-  MPI_Offset offset; // etypes from the view's begin
+  MPI_Count position; // in the view's stream
   MPI_Count etypes;
   io::Data user;
 };
@@ -137,7 +137,7 @@ void check_no_split(const File& file);
 // opened for that, MPI_ERR_TYPE if they are no whole number.
 [[nodiscard]] MPI_Count etypes_of(Process& self, const File& file, bool writes,
                                   const io::Data& user);
-// Throws MPI_ERR_ARG if it goes beyond what a file can have.
+// Throws MPI_ERR_ARG if the offset, in etypes, is negative or it goes beyond what a file can have.
 [[nodiscard]] FileMove move_at(const File& file, bool writes, MPI_Offset offset, MPI_Count etypes,
                                const io::Data& user);
 

@@ -70,8 +70,7 @@ void on_collective_end(coll::Collective& operation, void* argument) noexcept {
 
 io::Access access_of(const File& file, const FileMove& move, const io::Converted& data,
                      bool atomic) {
-  return {&*file.disk,   move.view.get(), move.view->position_of(move.offset),
-          data.stream(), atomic,          move.writes};
+  return {&*file.disk, move.view.get(), move.position, data.stream(), atomic, move.writes};
 }
 
 io::Converted converted(Process& self, const FileMove& move) {
@@ -145,9 +144,8 @@ MPI_Count etypes_of(Process& self, const File& file, bool writes, const Data& us
 
 FileMove move_at(const File& file, bool writes, MPI_Offset offset, MPI_Count etypes,
                  const Data& user) {
-  if (offset < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", offset);
-  static_cast<void>(file.view->position_of(offset, etypes * file.view->unit()));
-  return {writes, file.view, offset, etypes, user};
+  const MPI_Count position = file.view->position_of(offset, etypes * file.view->unit());
+  return {writes, file.view, position, etypes, user};
 }
 
 void check_random(const File& file) {
@@ -275,17 +273,24 @@ FileMove at(Process& self, const File& file, bool writes, MPI_Offset offset, con
   return move_at(file, writes, offset, etypes_of(self, file, writes, user), user);
 }
 
-// At the process's own pointer, which goes on behind all that is asked for. A call that waits
-// brings it back to what there was; but another thread may have gone on from there.
-FileMove here(Process& self, File& file, bool writes, const void* buf, MPI_Count count,
-              const Type& type) {
-  const FileMove move = at(self, file, writes, file.position, buf, count, type);
-  file.position += move.etypes;
-  return move;
-}
-void bring_back(File& file, MPI_Count missing) {
-  file.position -= std::min(missing, file.position);
-}
+// The process's own pointer, during a call: behind all that is asked for, as another thread may go
+// on from there meanwhile; at the end back by what is missing, which is all if the call fails.
+struct OwnPointer {
+  explicit OwnPointer(File& of) : file(of) {}
+  OwnPointer(const OwnPointer&) = delete;
+  OwnPointer& operator=(const OwnPointer&) = delete;
+  ~OwnPointer() { file.position -= std::min(missing, file.position); }
+
+  FileMove here(Process& self, bool writes, const void* buf, MPI_Count count, const Type& type) {
+    const FileMove move = at(self, file, writes, file.position, buf, count, type);
+    missing = move.etypes;
+    file.position += missing;
+    return move;
+  }
+
+  File& file;
+  MPI_Count missing = 0;
+};
 
 } // namespace
 
@@ -293,7 +298,9 @@ void bring_back(File& file, MPI_Count missing) {
 #define MACADAM_FILE_ACCESS(verb, writes, buffer)                                                  \
   void file_##verb(Process& self, File& file, buffer buf, MPI_Count count, const Type& type,       \
                    MPI_Status* status) {                                                           \
-    bring_back(file, move_alone(self, file, here(self, file, writes, buf, count, type), status));  \
+    OwnPointer pointer(file);                                                                      \
+    const FileMove move = pointer.here(self, writes, buf, count, type);                            \
+    pointer.missing = move_alone(self, file, move, status);                                        \
   }                                                                                                \
   void file_##verb##_at(Process& self, File& file, MPI_Offset offset, buffer buf, MPI_Count count, \
                         const Type& type, MPI_Status* status) {                                    \
@@ -301,7 +308,9 @@ void bring_back(File& file, MPI_Count missing) {
   }                                                                                                \
   void file_i##verb(Process& self, File& file, buffer buf, MPI_Count count, const Type& type,      \
                     MPI_Request* request) {                                                        \
-    begin_alone(self, file, here(self, file, writes, buf, count, type), request);                  \
+    OwnPointer pointer(file);                                                                      \
+    begin_alone(self, file, pointer.here(self, writes, buf, count, type), request);                \
+    pointer.missing = 0;                                                                           \
   }                                                                                                \
   void file_i##verb##_at(Process& self, File& file, MPI_Offset offset, buffer buf,                 \
                          MPI_Count count, const Type& type, MPI_Request* request) {                \
@@ -310,8 +319,9 @@ void bring_back(File& file, MPI_Count missing) {
   void file_##verb##_all(Process& self, File& file, buffer buf, MPI_Count count, const Type& type, \
                          MPI_Status* status) {                                                     \
     check_no_split(file);                                                                          \
-    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
-    bring_back(file, move_together(self, file, writes, make, status));                             \
+    OwnPointer pointer(file);                                                                      \
+    const auto make = [&] { return pointer.here(self, writes, buf, count, type); };                \
+    pointer.missing = move_together(self, file, writes, make, status);                             \
   }                                                                                                \
   void file_##verb##_at_all(Process& self, File& file, MPI_Offset offset, buffer buf,              \
                             MPI_Count count, const Type& type, MPI_Status* status) {               \
@@ -322,8 +332,10 @@ void bring_back(File& file, MPI_Count missing) {
   void file_i##verb##_all(Process& self, File& file, buffer buf, MPI_Count count,                  \
                           const Type& type, MPI_Request* request) {                                \
     check_no_split(file);                                                                          \
-    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
+    OwnPointer pointer(file);                                                                      \
+    const auto make = [&] { return pointer.here(self, writes, buf, count, type); };                \
     begin_together(self, file, writes, make, request);                                             \
+    pointer.missing = 0;                                                                           \
   }                                                                                                \
   void file_i##verb##_at_all(Process& self, File& file, MPI_Offset offset, buffer buf,             \
                              MPI_Count count, const Type& type, MPI_Request* request) {            \
@@ -334,8 +346,10 @@ void bring_back(File& file, MPI_Count missing) {
   void file_##verb##_all_begin(Process& self, File& file, buffer buf, MPI_Count count,             \
                                const Type& type) {                                                 \
     check_no_split(file);                                                                          \
-    const auto make = [&] { return here(self, file, writes, buf, count, type); };                  \
+    OwnPointer pointer(file);                                                                      \
+    const auto make = [&] { return pointer.here(self, writes, buf, count, type); };                \
     begin_split(self, file, "MPI_File_" #verb "_all", writes, make, buf);                          \
+    pointer.missing = 0;                                                                           \
   }                                                                                                \
   void file_##verb##_all_end(Process& self, File& file, buffer buf, MPI_Status* status) {          \
     end_split(self, file, "MPI_File_" #verb "_all", buf, status);                                  \

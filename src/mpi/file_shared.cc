@@ -12,6 +12,7 @@
 namespace macadam::mpi {
 
 using datatype::Type;
+using datatype::Wide;
 using io::Data;
 
 void make_shared_pointer(Process& self, File& file) {
@@ -36,9 +37,13 @@ namespace {
 
 // Adds to it, and returns what it was.
 MPI_Offset advance(Process& self, File& file, MPI_Offset etypes) {
-  if (file.shared_window == nullptr)
-    return std::exchange(file.shared_alone, file.shared_alone + etypes);
   MPI_Offset before = 0;
+  if (file.shared_window == nullptr) {
+    before = file.shared_alone;
+    // May wrap round, as the window's sum may, until take() has put it back.
+    static_cast<void>(__builtin_add_overflow(before, etypes, &file.shared_alone));
+    return before;
+  }
   const datatype::Op& sum = *self.find<datatype::Op>(MPI_SUM, base::ObjectKind::op);
   fetch_and_op(self, &etypes, &before, self.types[MPI_OFFSET], 0, 0, sum, *file.shared_window);
   win_flush(self, 0, *file.shared_window);
@@ -77,12 +82,26 @@ void file_get_position_shared(Process& self, File& file, MPI_Offset* offset) {
 
 namespace {
 
+// The pointer goes on by so many etypes, from the place that is returned. If a file cannot be so
+// long, it does not, and io::View::position_of refuses them at that place too.
+MPI_Offset take(Process& self, File& file, Wide etypes) {
+  const auto fit = [&](MPI_Offset begin) {
+    return !attempt(
+        [&] { static_cast<void>(file.view->position_of(begin, etypes * file.view->unit())); });
+  };
+  if (!fit(0)) return 0;
+  const auto all = static_cast<MPI_Offset>(etypes);
+  const MPI_Offset begin = advance(self, file, all);
+  if (!fit(begin)) advance(self, file, -all);
+  return begin;
+}
+
 // At the pointer, which is this rank's place from now on.
 FileMove at_pointer(Process& self, File& file, bool writes, const void* buf, MPI_Count count,
                     const Type& type) {
   const Data user{const_cast<void*>(buf), count, &type};
   const MPI_Count etypes = etypes_of(self, file, writes, user);
-  return move_at(file, writes, advance(self, file, etypes), etypes, user);
+  return move_at(file, writes, take(self, file, etypes), etypes, user);
 }
 
 // Behind what lower ranks move, from the pointer on, which goes on behind all. Collective, also if
@@ -95,11 +114,12 @@ FileMove in_order(Process& self, File& file, bool writes, const void* buf, MPI_C
       attempt([&] { own = etypes_of(self, file, writes, user); });
   std::vector<MPI_Count> all(static_cast<std::size_t>(file.comm->size()));
   allgather_bytes(self, *file.comm, &own, sizeof own, all.data());
+  const Wide sum = std::accumulate(all.begin(), all.end(), Wide{0});
   MPI_Offset begin = 0;
-  if (file.comm->rank() == 0)
-    begin = advance(self, file, std::accumulate(all.begin(), all.end(), MPI_Offset{0}));
+  if (file.comm->rank() == 0) begin = take(self, file, sum);
   bcast_bytes(self, *file.comm, &begin, sizeof begin, 0);
   if (refused) throw *refused;
+  static_cast<void>(file.view->position_of(begin, sum * file.view->unit())); // on all, or on none
   return move_at(file, writes, std::accumulate(all.begin(), all.begin() + file.comm->rank(), begin),
                  own, user);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Views of files, positions in them, and data representations.
 #include "datatype/constructors.h"
+#include "datatype/cursor.h"
 #include "mpi/callback.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
@@ -10,33 +11,51 @@
 
 #include <cstring>
 #include <utility>
+#include <variant>
 
 namespace macadam::mpi {
 
+using datatype::PackCursor;
 using datatype::Type;
 
 namespace {
 
-// Its conversions and extents are functions of the program.
+bool is_null(const ConversionFunction& function) {
+  return std::visit([](auto* each) { return each == nullptr; }, function);
+}
+
+// Its conversions and extents are functions of the program. Where it has no function, data are as
+// in memory.
 class UserRepresentation final : public io::Representation {
  public:
   UserRepresentation(const char* name, ConversionFunction reads, ConversionFunction writes,
                      MPI_Datarep_extent_function* extent, void* state)
       : Representation(name), reads_(reads), writes_(writes), extent_(extent), state_(state) {}
 
-  [[nodiscard]] bool converts() const override { return true; }
+  [[nodiscard]] bool converts() const override { return !is_null(reads_) || !is_null(writes_); }
   [[nodiscard]] MPI_Count extent_of(const Type& basic) const override {
     MPI_Aint extent = 0;
     check("the extent function", [&] { return extent_(basic.handle(), &extent, state_); });
     return extent;
   }
   void to_file(const Type& type, const void* buffer, MPI_Count count, void* data) const override {
-    convert(writes_, "the write conversion function", type, const_cast<void*>(buffer), count, data,
-            true);
+    const MPI_Count bytes = datatype::packed_size(type, count);
+    if (!is_null(writes_))
+      return convert(writes_, "the write conversion function", type, const_cast<void*>(buffer),
+                     bytes, data);
+    check_as_in_memory(type, "write");
+    PackCursor(type, buffer, count).pack(data, static_cast<std::size_t>(bytes));
   }
-  void from_file(const Type& type, const void* data, MPI_Count count, void* buffer) const override {
-    convert(reads_, "the read conversion function", type, buffer, count, const_cast<void*>(data),
-            false);
+  MPI_Count from_file(const Type& type, const void* data, MPI_Count bytes, MPI_Count count,
+                      void* buffer) const override {
+    const MPI_Count whole = whole_in(type, bytes);
+    if (!is_null(reads_)) {
+      convert(reads_, "the read conversion function", type, buffer, whole, const_cast<void*>(data));
+      return whole;
+    }
+    check_as_in_memory(type, "read");
+    PackCursor(type, buffer, count).unpack(data, static_cast<std::size_t>(whole));
+    return whole;
   }
 
  private:
@@ -48,19 +67,15 @@ class UserRepresentation final : public io::Representation {
     base::fail(MPI_ERR_CONVERSION, "{} of the data representation {} returned error {}", callback,
                name(), code);
   }
-  // All data in one call, from position 0 on. A function counts the basic elements inside.
+  // All data in one call, from position 0 on; so many bytes in memory. A function counts the basic
+  // elements inside.
   void convert(const ConversionFunction& function, const char* callback, const Type& type,
-               void* buffer, MPI_Count count, void* data, bool writes) const {
-    MPI_Count items = 0;
-    if (__builtin_mul_overflow(count, type.elements(), &items))
-      base::fail(MPI_ERR_COUNT, "{} times {} elements are beyond 2^63 - 1", count, type.elements());
-    if (const auto* large = std::get_if<MPI_Datarep_conversion_function_c*>(&function)) {
-      if (*large == MPI_CONVERSION_FN_NULL_C) return copy(type, buffer, count, data, writes);
+               void* buffer, MPI_Count bytes, void* data) const {
+    const MPI_Count items = datatype::elements_in(type, bytes);
+    if (const auto* large = std::get_if<MPI_Datarep_conversion_function_c*>(&function))
       return check(callback,
                    [&] { return (*large)(buffer, type.handle(), items, data, 0, state_); });
-    }
     auto* const small = std::get<MPI_Datarep_conversion_function*>(function);
-    if (small == MPI_CONVERSION_FN_NULL) return copy(type, buffer, count, data, writes);
     if (items > INT32_MAX)
       base::fail(MPI_ERR_COUNT,
                  "{} elements are more than {} of the data representation {} takes; "
@@ -69,11 +84,40 @@ class UserRepresentation final : public io::Representation {
     check(callback,
           [&] { return small(buffer, type.handle(), static_cast<int>(items), data, 0, state_); });
   }
-  // Without a function: data are as in memory.
-  static void copy(const Type& type, void* buffer, MPI_Count count, void* data, bool writes) {
-    datatype::PackCursor cursor(type, buffer, count);
-    const auto bytes = static_cast<std::size_t>(cursor.total());
-    writes ? cursor.pack(data, bytes) : cursor.unpack(data, bytes);
+  void check_as_in_memory(const Type& type, const char* verb) const {
+    const MPI_Count size = size_in_file(type);
+    if (size != type.size())
+      base::fail(MPI_ERR_CONVERSION,
+                 "{} has {} bytes in memory and {} in a file of the data representation {}, which "
+                 "has no {} conversion function; register one, or the extents of memory",
+                 datatype::describe(type), type.size(), size, name(), verb);
+  }
+
+  [[nodiscard]] MPI_Count size_in_file(const Type& type) const {
+    if (type.predefined()) return extent_of(type);
+    MPI_Count size = 0;
+    for (const datatype::Part& part : type.shape().parts)
+      size += part.length * size_in_file(*part.type);
+    return type.shape().repeat * size;
+  }
+  // Bytes in memory of the predefined types that are whole in the first `bytes` bytes of data.
+  [[nodiscard]] MPI_Count whole_in(const Type& type, MPI_Count bytes) const {
+    const MPI_Count size = size_in_file(type);
+    if (size == 0) return 0;
+    const MPI_Count whole = bytes / size * type.size();
+    MPI_Count rest = bytes % size;
+    if (rest == 0 || type.predefined()) return whole;
+    // The repetitions that are whole, then the parts, then into the part that is cut.
+    const datatype::Shape& shape = type.shape();
+    MPI_Count found = whole + rest / (size / shape.repeat) * (type.size() / shape.repeat);
+    rest %= size / shape.repeat;
+    for (const datatype::Part& part : shape.parts) {
+      const MPI_Count of_part = part.length * size_in_file(*part.type);
+      if (rest < of_part) return found + whole_in(*part.type, rest);
+      rest -= of_part;
+      found += part.length * part.type->size();
+    }
+    return found;
   }
 
   const ConversionFunction reads_, writes_;
@@ -208,7 +252,6 @@ void file_get_position(Process&, File& file, MPI_Offset* offset) {
 
 void file_get_byte_offset(Process&, File& file, MPI_Offset offset, MPI_Offset* disp) {
   check_random(file);
-  if (offset < 0) base::fail(MPI_ERR_ARG, "offset is {}, needed: 0 or more", offset);
   *disp = file.view->offset_of(file.view->position_of(offset));
 }
 

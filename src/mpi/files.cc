@@ -291,10 +291,11 @@ void check_size(const File& file, MPI_Offset size) {
     base::fail(MPI_ERR_READ_ONLY, "{} is open with MPI_MODE_RDONLY", file.path);
 }
 
-// One rank does something to the file, and all learn how it went.
+// One rank sets the size, and all learn how it went.
 template <class Act>
-void by_first(Process& self, File& file, Act&& act) {
-  barrier(self, *file.comm); // what others have begun before is done
+void set_size_by_first(Process& self, File& file, MPI_Offset size, Act&& act) {
+  // When all have come, what they have begun before is done.
+  agree(self, file, "given its size", attempt([&] { check_size(file, size); }));
   std::optional<base::Error> own;
   if (file.comm->rank() == 0) own = attempt(act);
   share_error(self, *file.comm, 0, own);
@@ -303,15 +304,13 @@ void by_first(Process& self, File& file, Act&& act) {
 } // namespace
 
 void file_set_size(Process& self, File& file, MPI_Offset size) {
-  check_size(file, size);
   check_no_split(file);
-  by_first(self, file, [&] { file.disk->resize(size); });
+  set_size_by_first(self, file, size, [&] { file.disk->resize(size); });
 }
 
 void file_preallocate(Process& self, File& file, MPI_Offset size) {
-  check_size(file, size);
   check_no_split(file);
-  by_first(self, file, [&] { file.disk->preallocate(size); });
+  set_size_by_first(self, file, size, [&] { file.disk->preallocate(size); });
 }
 
 void file_sync(Process& self, File& file) {

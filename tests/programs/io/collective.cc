@@ -249,6 +249,35 @@ void holes_stay() {
   FILE_HOLDS(path, expected);
 }
 
+// A filetype of a column, whose copies lie between each other: each rank moves one of them.
+void copies_between_each_other() {
+  Folder folder;
+  const std::string path = folder("file");
+  const int rows = check::times(60000, 30000); // more than aggregators share on a boundary
+  const Type strided(io::vector(rows, 1, check::size, MPI_INT));
+  const Type column(io::resized(strided, 0, 4));
+  const auto value = [](int column_number, int i) {
+    return value_of(i * check::size + column_number, 4);
+  };
+  std::vector<int> out, in(static_cast<std::size_t>(rows), -1), expected;
+  for (int i = 0; i < rows; ++i) {
+    out.push_back(value(check::rank, i));
+    expected.push_back(value(io::right(), i));
+  }
+  MPI_Status status;
+  File file(MPI_COMM_WORLD, path, io::new_file, hints);
+  io::set_view(file, 0, MPI_INT, column);
+  const auto place = [&](int rank) { return MPI_Offset{rows} * rank; };
+  OK(MPI_File_write_at_all(file, place(check::rank), out.data(), rows, MPI_INT, &status));
+  MOVED(status, MPI_INT, rows);
+  io::settle(file);
+  OK(MPI_File_read_at_all(file, place(io::right()), in.data(), rows, MPI_INT, &status));
+  MOVED(status, MPI_INT, rows);
+  CHECK(in == expected);
+  file.close();
+  FILE_HOLDS(path, file_of(rows * check::size, 4));
+}
+
 // All of it by so many aggregators in windows of the least size, or by nobody but the rank itself.
 void with_hints(const char* buffering, int aggregators) {
   OK(MPI_Info_create(&hints));
@@ -261,6 +290,7 @@ void with_hints(const char* buffering, int aggregators) {
   unequal_amounts();
   nobody_has_anything();
   holes_stay();
+  copies_between_each_other();
   OK(MPI_Info_free(&hints));
 }
 void all_help() {
@@ -283,6 +313,7 @@ int main(int argc, char** argv) {
                      {"unequal_amounts", unequal_amounts},
                      {"nobody_has_anything", nobody_has_anything},
                      {"holes_stay", holes_stay},
+                     {"copies_between_each_other", copies_between_each_other},
                      {"all_help", all_help},
                      {"one_helps", one_helps},
                      {"nobody_helps", nobody_helps}});

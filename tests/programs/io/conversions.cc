@@ -152,6 +152,35 @@ void own_conversions() {
   registered("large", large);
 }
 
+// Of an element that the file ends in, what is there.
+void the_end_within_an_element() {
+  if (!check::is_macadam()) return; // MPICH 5.0 refuses functions that convert
+  static Codec wide{8, 1};
+  OK(MPI_Register_datarep("ends", read_ints, write_ints, extent_of_int, &wide));
+  Folder folder;
+  const std::string path = folder("file", check::rank);
+  const Type pairs(io::vector(5, 2, 3, MPI_INT));
+  std::vector<int> out(15), in(28, -1), expected(28, -1);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = 70000 * check::rank + static_cast<int>(i);
+    expected[i / 10 * 14 + i % 10 / 2 * 3 + i % 2] = out[i];
+  }
+  MPI_Status status;
+  File file(MPI_COMM_SELF, path, io::new_file);
+  io::set_view(file, 0, MPI_INT, MPI_INT, "ends");
+  OK(MPI_File_write(file, out.data(), 15, MPI_INT, &status));
+  for (const MPI_Offset bytes : {15 * 8, 15 * 8 - 5}) {
+    const int there = bytes == 15 * 8 ? 15 : 14;
+    OK(MPI_File_set_size(file, bytes));
+    std::fill(in.begin(), in.end(), -1);
+    OK(MPI_File_read_at(file, 0, in.data(), 2, pairs, &status));
+    MOVED(status, MPI_INT, there);
+    CHECK_EQUAL(io::elements(status, pairs), there);
+    if (there == 14) expected[20] = -1; // the last
+    CHECK(in == expected);
+  }
+}
+
 // Without a function nothing is converted.
 void no_conversions() {
   if (!check::is_macadam()) return; // MPICH 5.0 registers them, but knows no such view
@@ -172,6 +201,61 @@ void no_conversions() {
   }
 }
 
+// Nor are sizes those of an extent function that no conversion goes with.
+void no_conversions_of_other_sizes() {
+  if (!check::is_macadam()) return; // MPICH 5.0 registers them, but knows no such view
+  static Codec wide{8, 0}, narrow{2, 0}, same{4, 0};
+  const auto none = MPI_CONVERSION_FN_NULL;
+  OK(MPI_Register_datarep("wide_none", none, none, extent_of_int, &wide));
+  OK(MPI_Register_datarep_c("narrow_none", MPI_CONVERSION_FN_NULL_C, MPI_CONVERSION_FN_NULL_C,
+                            extent_of_int, &narrow));
+  OK(MPI_Register_datarep("wide_reads", read_ints, none, extent_of_int, &wide));
+  OK(MPI_Register_datarep("wide_writes", none, write_ints, extent_of_int, &wide));
+  OK(MPI_Register_datarep("same_reads", read_ints, none, extent_of_int, &same));
+  Folder folder;
+  const std::string path = folder("file", check::rank);
+  std::vector<int> out(10000), in(10000);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = 70000 * check::rank + static_cast<int>(i);
+  File file(MPI_COMM_SELF, path, io::new_file);
+  MPI_Status status;
+  for (const char* const name : {"wide_none", "narrow_none"}) {
+    io::set_view(file, 0, MPI_INT, MPI_INT, name);
+    OK(MPI_File_write(file, out.data(), 10000, MPI_INT, &status));
+    MOVED(status, MPI_INT, 10000);
+    CHECK_EQUAL(io::size_of(file), 40000);
+    OK(MPI_File_read_at(file, 0, in.data(), 10000, MPI_INT, &status));
+    MOVED(status, MPI_INT, 10000);
+    CHECK(in == out);
+  }
+  // One way converts, and the other cannot do without.
+  io::set_view(file, 0, MPI_INT, MPI_INT, "wide_reads");
+  FAILS(MPI_ERR_CONVERSION, MPI_File_write(file, out.data(), 10000, MPI_INT, &status));
+  CHECK_EQUAL(io::position(file), 0);
+  io::set_view(file, 0, MPI_INT, MPI_INT, "wide_writes");
+  OK(MPI_File_write(file, out.data(), 10000, MPI_INT, &status));
+  FAILS(MPI_ERR_CONVERSION, MPI_File_read_at(file, 0, in.data(), 10000, MPI_INT, &status));
+  io::set_view(file, 0, MPI_INT, MPI_INT, "wide_reads");
+  std::fill(in.begin(), in.end(), -1);
+  OK(MPI_File_read(file, in.data(), 10000, MPI_INT, &status));
+  CHECK(in == out);
+  io::set_view(file, 0, MPI_INT, MPI_INT, "same_reads");
+  OK(MPI_File_write(file, out.data(), 10000, MPI_INT, &status));
+  std::memcpy(in.data(), io::contents(path).data(), 40000);
+  CHECK(in == out);
+}
+
+// Etypes without bytes in the file.
+void no_extents() {
+  if (!check::is_macadam()) return; // MPICH 5.0 refuses functions that convert
+  static Codec nothing{0, 0};
+  OK(MPI_Register_datarep("nothing", read_ints, write_ints, extent_of_int, &nothing));
+  Folder folder;
+  const File file(MPI_COMM_WORLD, folder("file"), io::new_file);
+  FAILS(MPI_ERR_CONVERSION, MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "nothing", MPI_INFO_NULL));
+  io::works(file);
+}
+
 int refuse(void*, MPI_Datatype, int, void*, MPI_Offset, void*) {
   return MPI_ERR_OTHER;
 }
@@ -188,6 +272,14 @@ void conversions_that_fail() {
   io::set_view(file, 0, MPI_INT, MPI_INT, "refused");
   FAILS(MPI_ERR_CONVERSION, MPI_File_write_at(file, 0, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
   FAILS(MPI_ERR_CONVERSION, MPI_File_read_at(file, 0, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  // The pointer stays where it was.
+  MPI_Request request;
+  OK(MPI_File_seek(file, 3, MPI_SEEK_SET));
+  FAILS(MPI_ERR_CONVERSION, MPI_File_write(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  FAILS(MPI_ERR_CONVERSION, MPI_File_write_all(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  FAILS(MPI_ERR_CONVERSION, MPI_File_iwrite(file, &value, 1, MPI_INT, &request));
+  FAILS(MPI_ERR_CONVERSION, MPI_File_iwrite_all(file, &value, 1, MPI_INT, &request));
+  CHECK_EQUAL(io::position(file), 3);
 }
 
 void names_in_use() {
@@ -211,7 +303,10 @@ void names_in_use() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"own_conversions", own_conversions},
+                     {"the_end_within_an_element", the_end_within_an_element},
                      {"no_conversions", no_conversions},
+                     {"no_conversions_of_other_sizes", no_conversions_of_other_sizes},
+                     {"no_extents", no_extents},
                      {"conversions_that_fail", conversions_that_fail},
                      {"names_in_use", names_in_use}});
 }

@@ -260,6 +260,13 @@ void one_is_refused() {
   FAILS_AS(any, MPI_File_set_view(file, 0, MPI_INT, odd, "native", no_info));
   FAILS_AS(any, MPI_File_set_view(file, refused ? -3 : 3, MPI_INT, MPI_INT, "native", no_info));
   io::view_is(file, 0, MPI_INT, MPI_INT);
+  // Nor is the file given a size that one refuses.
+  const MPI_Offset size = io::size_of(file);
+  io::barrier();
+  FAILS(MPI_ERR_ARG, MPI_File_set_size(file, refused ? -1 : 10));
+  FAILS(MPI_ERR_ARG, MPI_File_preallocate(file, refused ? -1 : size + 10));
+  CHECK_EQUAL(io::size_of(file), size);
+  io::barrier();
   // Infos may differ.
   MPI_Info info;
   OK(MPI_Info_create(&info));
@@ -285,6 +292,7 @@ void full_disk() {
   const int full = MPI_ERR_NO_SPACE;
   FAILS(full, MPI_File_write(file, out.data(), 1000, MPI_INT, ignored));
   FAILS(full, MPI_File_write_all(file, out.data(), 1000, MPI_INT, ignored));
+  CHECK_EQUAL(io::position(file), 0); // to try again there
   OK(MPI_File_iwrite_all(file, out.data(), 1000, MPI_INT, &requests[0]));
   OK(MPI_File_iwrite(file, out.data(), 1000, MPI_INT, &requests[1]));
   MPI_Status statuses[2];

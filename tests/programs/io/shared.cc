@@ -212,6 +212,36 @@ void sequential_files() {
   MOVED(status, MPI_BYTE, 0);
 }
 
+// What a file cannot hold leaves the pointer where it was, also if it is all ranks' together.
+void refused_amounts() {
+  if (!check::is_macadam()) return; // others try it
+  Folder folder;
+  const File file(MPI_COMM_WORLD, folder("file"), io::new_file);
+  const MPI_Count too_many = INT64_MAX - 50;
+  char out[8] = "shared";
+  MPI_Request request;
+  MPI_Status status;
+  OK(MPI_File_seek_shared(file, 100, MPI_SEEK_SET));
+  if (check::rank == 0) {
+    FAILS(MPI_ERR_ARG, MPI_File_write_shared_c(file, out, too_many, MPI_BYTE, &status));
+    FAILS(MPI_ERR_ARG, MPI_File_iread_shared_c(file, out, too_many, MPI_BYTE, &request));
+    CHECK_EQUAL(io::shared_position(file), 100);
+  }
+  const MPI_Count first = check::rank == 0 ? too_many : 1;
+  FAILS(MPI_ERR_ARG, MPI_File_write_ordered_c(file, out, first, MPI_BYTE, &status));
+  FAILS(MPI_ERR_ARG, MPI_File_write_ordered_begin_c(file, out, first, MPI_BYTE));
+  if (check::size > 1)
+    FAILS(MPI_ERR_ARG, MPI_File_write_ordered_c(file, out, INT64_MAX / 2 + 1, MPI_BYTE, &status));
+  io::barrier();
+  CHECK_EQUAL(io::shared_position(file), 100);
+  io::barrier();
+  OK(MPI_File_write_ordered(file, out, 2, MPI_BYTE, &status));
+  io::barrier();
+  CHECK_EQUAL(io::shared_position(file), 100 + 2 * check::size);
+  CHECK_EQUAL(io::size_of(file), 100 + 2 * check::size);
+  io::works(file);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -221,5 +251,6 @@ int main(int argc, char** argv) {
                      {"seeking", seeking},
                      {"nothing_and_the_end", nothing_and_the_end},
                      {"one_for_each_open", one_for_each_open},
-                     {"sequential_files", sequential_files}});
+                     {"sequential_files", sequential_files},
+                     {"refused_amounts", refused_amounts}});
 }

@@ -169,6 +169,58 @@ TEST(External, DerivedTypesFollowTheirEntries) {
   EXPECT_EQ(back[1].weight, 0.0);
 }
 
+// The data end somewhere: elements come back up to the one that is cut, and none behind it.
+TEST(External, WhatIsThereInPartComesBack) {
+  struct Record {
+    char tag;
+    long index[2];
+    double weight;
+    char last;
+  };
+  const Type* types[] = {&predefined()[MPI_CHAR], &predefined()[MPI_LONG],
+                         &predefined()[MPI_DOUBLE], &predefined()[MPI_CHAR]};
+  const TypeRef entries = struct_(List{1, 2, 1, 1},
+                                  List{offsetof(Record, tag), offsetof(Record, index),
+                                       offsetof(Record, weight), offsetof(Record, last)},
+                                  types);
+  const TypeRef type = resized(*entries, 0, sizeof(Record));
+  const Record records[2] = {{'a', {1, 2}, 1.0, 'z'}, {'b', {3, 4}, -1.0, 'y'}};
+  constexpr MPI_Count packed_bytes = 1 + 2 * 4 + 8 + 1, native_bytes = 1 + 2 * 8 + 8 + 1;
+  Bytes out(2 * packed_bytes);
+  pack_external(*type, records, 2, out.data());
+  for (MPI_Count bytes = 0; bytes < 2 * packed_bytes; ++bytes) {
+    Record back[2] = {};
+    const Bytes there(out.begin(), out.begin() + bytes);
+    const MPI_Count first = bytes / packed_bytes, rest = bytes % packed_bytes;
+    const MPI_Count inside = rest >= 17 ? 25 : rest >= 9 ? 17 : rest >= 5 ? 9 : rest >= 1 ? 1 : 0;
+    EXPECT_EQ(unpack_external(*type, there.data(), back, 2, bytes), first * native_bytes + inside);
+    const Record &cut = back[first], &whole = records[first];
+    EXPECT_EQ(cut.tag, inside >= 1 ? whole.tag : 0);
+    EXPECT_EQ(cut.index[0], inside >= 9 ? whole.index[0] : 0);
+    EXPECT_EQ(cut.index[1], inside >= 17 ? whole.index[1] : 0);
+    EXPECT_EQ(cut.weight, inside >= 25 ? whole.weight : 0.0);
+    EXPECT_EQ(cut.last, 0);
+  }
+}
+
+// However many there are of them: else this would not end.
+TEST(External, TypesWithoutDataTakeNoTime) {
+  constexpr MPI_Count many = MPI_Count{1} << 60;
+  const TypeRef nothing = contiguous(0, predefined()[MPI_INT]);
+  const TypeRef nothings = contiguous(many, *nothing);
+  const Type* types[] = {nothings.get(), &predefined()[MPI_INT]};
+  const TypeRef one = struct_(List{many, 1}, List{0, 0}, types);
+  const int value = 0x01020304;
+  int back = 0;
+  Bytes out(4);
+  pack_external(*nothing, nullptr, many, nullptr);
+  unpack_external(*nothings, nullptr, nullptr, many);
+  pack_external(*one, &value, 1, out.data());
+  EXPECT_EQ(out, (Bytes{1, 2, 3, 4}));
+  EXPECT_EQ(unpack_external(*one, out.data(), &back, 1), 4);
+  EXPECT_EQ(back, value);
+}
+
 TEST(External, SizesBeyondTheLargestCountAreRefused) {
   expect_error(MPI_ERR_TYPE, "external32 size",
                [] { (void)external_size(predefined()[MPI_DOUBLE], INT64_MAX / 4); });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "datatype/constructors.h"
 #include "samples.h"
 
 #include <gtest/gtest.h>
@@ -59,13 +60,33 @@ TEST_P(RandomViews, PlaceEachByte) {
 
 TEST_P(RandomViews, CountTheDataBeforeAnyOffset) {
   for (int i = 0; i < 200; ++i) {
-    const Sample sample = samples::next(random_, types_);
+    const Sample sample = samples::next(random_, types_, Copies::may_interleave);
     const auto last = static_cast<std::size_t>(sample.offsets.back()) + 2;
     for (int k = 0; k < 50; ++k) {
       // Beyond these copies there are others, so no farther than the last byte.
       const auto end = static_cast<std::int64_t>(std::min(any(last), last - 2));
-      const auto before = std::ranges::lower_bound(sample.offsets, end) - sample.offsets.begin();
+      const auto beyond = [end](std::int64_t offset) { return offset >= end; };
+      const auto before = std::ranges::find_if(sample.offsets, beyond) - sample.offsets.begin();
       ASSERT_EQ(sample.view->data_before(end), before) << "end " << end;
+    }
+  }
+}
+
+// Of the bytes of an access, in whichever copy.
+TEST_P(RandomViews, FindTheFirstFromAnyOffset) {
+  for (int i = 0; i < 1000; ++i) {
+    const Sample sample = samples::next(random_, types_, Copies::may_interleave);
+    const std::size_t first = any(sample.offsets.size());
+    const std::size_t bytes = any(sample.offsets.size() - first) + 1;
+    const auto position = static_cast<MPI_Count>(first), count = static_cast<MPI_Count>(bytes);
+    if (!sample.view->in_order(position, count)) continue;
+    const auto begin = sample.offsets.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
+    for (int k = 0; k < 20; ++k) {
+      const auto offset =
+          static_cast<std::int64_t>(any(static_cast<std::size_t>(sample.offsets.back()) + 2));
+      const auto expected = std::lower_bound(begin, end, offset) - sample.offsets.begin();
+      ASSERT_EQ(sample.view->first_from(offset, position, count), expected) << "offset " << offset;
     }
   }
 }
@@ -118,12 +139,40 @@ class Views : public testing::Test {
 // Positions that would wrap round are refused, the last that do not are taken.
 TEST_F(Views, EndWhereFilesDo) {
   const auto doubles = of(8, MPI_DOUBLE);
-  const MPI_Offset last = INT64_MAX / 8 - 2;
+  const MPI_Offset last = INT64_MAX / 8 - 1;
   EXPECT_EQ(doubles->offset_of(doubles->position_of(last)), 8 * last + 8);
-  for (const MPI_Offset beyond : {last + 1, MPI_Offset{1} << 61, INT64_MAX})
+  EXPECT_EQ(doubles->position_of(last - 1, 8), 8 * (last - 1));
+  EXPECT_THROW(static_cast<void>(doubles->position_of(last, 8)), macadam::base::Error);
+  for (const MPI_Offset beyond : {last + 1, MPI_Offset{1} << 61, INT64_MAX, MPI_Offset{-1}})
     EXPECT_THROW(static_cast<void>(doubles->position_of(beyond)), macadam::base::Error) << beyond;
   EXPECT_THROW(static_cast<void>(doubles->position_of(0, INT64_MAX)), macadam::base::Error);
   EXPECT_THROW(static_cast<void>(of(INT64_MAX, MPI_DOUBLE)->position_of(1)), macadam::base::Error);
+}
+
+// The extent of the last copy is not touched.
+TEST_F(Views, MayHaveExtentsAsLongAsFiles) {
+  for (const MPI_Offset displacement : {0, 100}) {
+    for (const MPI_Offset extent : {MPI_Offset{1} << 61, MPI_Offset{1} << 62, INT64_MAX}) {
+      const auto filetype = macadam::datatype::resized(types_[MPI_INT], 0, extent);
+      filetype->commit();
+      const macadam::io::View view(displacement, types_[MPI_INT], *filetype,
+                                   std::make_shared<macadam::io::NativeRepresentation>("native"),
+                                   types_[MPI_BYTE]);
+      for (MPI_Offset copy = 0; copy < 5; ++copy) {
+        const auto at = macadam::datatype::Wide{copy} * extent + displacement;
+        if (at + 4 <= INT64_MAX) {
+          EXPECT_EQ(view.position_of(copy, 4), 4 * copy);
+        } else {
+          EXPECT_THROW(static_cast<void>(view.position_of(copy, 4)), macadam::base::Error);
+        }
+        if (at <= INT64_MAX) {
+          EXPECT_EQ(view.offset_of(view.position_of(copy)), static_cast<MPI_Offset>(at));
+        } else {
+          EXPECT_THROW(static_cast<void>(view.position_of(copy)), macadam::base::Error);
+        }
+      }
+    }
+  }
 }
 
 TEST_F(Views, HaveOnePieceWithoutHoles) {
