@@ -27,8 +27,10 @@ constexpr RequestClass access_class{.name = "one-sided access", .destroy = destr
 // memory is there.
 bool is_simple(MPI_Count origin_count, const Type& origin, MPI_Count target_count,
                const Type& target) {
+  MPI_Count ours = 0, theirs = 0;
   return origin.contiguous() && target.contiguous() &&
-         origin_count * origin.size() == target_count * target.size();
+         !__builtin_mul_overflow(origin_count, origin.size(), &ours) &&
+         !__builtin_mul_overflow(target_count, target.size(), &theirs) && ours == theirs;
 }
 
 // One store or load where the machine has one, so that nobody sees half of an element.
@@ -154,6 +156,10 @@ void accumulate(Process&, const void* origin, MPI_Count origin_count, const Type
                 int rank, MPI_Aint displacement, MPI_Count count, const Type& type,
                 const datatype::Op& op, Window& win) {
   if (rank == MPI_PROC_NULL) return;
+  if (op.handle() == MPI_NO_OP) {
+    base::fail(MPI_ERR_OP, "op is MPI_NO_OP, which only returns what is there; this call needs one "
+                           "that changes it, or take MPI_Get_accumulate or MPI_Fetch_and_op");
+  }
   win.rma.accumulate(data_of(origin, origin_count, origin_type), nullptr,
                      {rank, displacement, count, &type}, op);
 }

@@ -35,6 +35,8 @@ void ProcessWaiting::wait(bool (*done)(void*), void* argument, For what) {
 
 namespace {
 
+constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
+
 // Section "Window Creation": what is not set is as here.
 constexpr std::array known_hints = {
     Hints::Known{"no_locks", "false"},
@@ -44,6 +46,7 @@ constexpr std::array known_hints = {
     Hints::Known{"same_size", "false"},
     Hints::Known{"same_disp_unit", "false"},
     Hints::Known{"alloc_shared_noncontig", "false"},
+    Hints::Known{alignment_key, "1"},
 };
 
 } // namespace
@@ -63,7 +66,7 @@ namespace {
 // Whether the standard knows the value; what it does not know is as if it were not set.
 bool can_be(std::string_view key, std::string_view value) {
   if (key == "accumulate_ops") return value == "same_op" || value == "same_op_no_op";
-  if (key == "mpi_accumulate_granularity") {
+  if (key == "mpi_accumulate_granularity" || key == alignment_key) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     return !value.empty() && std::ranges::all_of(value, is_digit);
   }
@@ -76,6 +79,13 @@ bool can_be(std::string_view key, std::string_view value) {
     at = end + 1;
   }
   return true;
+}
+
+// Whether it can be that of a window that is made already.
+bool can_become(std::string_view key, std::string_view value) {
+  const bool is_settled =
+      key == "no_locks" || key == "alloc_shared_noncontig" || key == alignment_key;
+  return !is_settled && can_be(key, value);
 }
 
 bool is_set(const Window& window, std::string_view key) {
@@ -135,16 +145,26 @@ void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint 
   if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, *window.comm); // rows are read
 }
 
-// Memory of the library, which local peers map; null for none.
-void* allocate(Process& self, MPI_Aint bytes, const char* function) {
+// Memory of the library for a window, which local peers map, aligned as the user wants it; null for
+// none.
+void* allocate(Process& self, Window& window, MPI_Aint bytes, const char* function) {
   if (bytes == 0) return nullptr;
   engine::Transport& near = self.instance->nearest();
-  void* const memory = near.allocate(static_cast<std::size_t>(bytes));
-  if (memory == nullptr) {
-    base::fail(MPI_ERR_NO_MEM, "{}: {} bytes cannot be had from {} memory: {}", function, bytes,
+  const std::string& wanted = window.hints[alignment_key];
+  const std::uint64_t alignment = std::max(std::strtoull(wanted.c_str(), nullptr, 10), 1ull);
+  MPI_Aint room = 0;
+  if (__builtin_add_overflow(bytes, alignment - 1, &room)) {
+    base::fail(MPI_ERR_NO_MEM, "{}: {} bytes aligned to {} are more than there are addresses",
+               function, bytes, wanted);
+  }
+  window.allocated = near.allocate(static_cast<std::size_t>(room));
+  if (window.allocated == nullptr) {
+    base::fail(MPI_ERR_NO_MEM, "{}: {} bytes cannot be had from {} memory: {}", function, room,
                near.limits().name, near.why_not_allocated());
   }
-  return memory;
+  const auto address = reinterpret_cast<std::uintptr_t>(window.allocated);
+  const std::uint64_t before = (alignment - address % alignment) % alignment;
+  return static_cast<std::byte*>(window.allocated) + before;
 }
 
 template <class Fill>
@@ -165,13 +185,12 @@ void* allocate_together(Process& self, Window& window, MPI_Aint bytes, const cha
   void* memory = nullptr;
   std::string failure;
   try {
-    memory = allocate(self, bytes, function);
+    memory = allocate(self, window, bytes, function);
   } catch (const base::Error& error) {
     failure = error.text;
   }
   const char mine = failure.empty() ? 1 : 0;
   std::vector<char> all(static_cast<std::size_t>(window.ranks));
-  window.allocated = memory;
   allgather_bytes(self, *window.comm, &mine, 1, all.data());
   if (!failure.empty()) base::fail(MPI_ERR_NO_MEM, "{}", failure);
   const auto without = std::ranges::find(all, 0);
@@ -226,16 +245,15 @@ void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info*
     if (!apart) {
       std::vector<MPI_Aint> sizes(static_cast<std::size_t>(window.ranks));
       allgather_bytes(self, *window.comm, &size, sizeof size, sizes.data());
-      own = 0;
-      if (window.comm->rank() == 0) {
-        for (const MPI_Aint each : sizes) {
-          if (__builtin_add_overflow(own, each, &own))
-            base::fail(MPI_ERR_SIZE, "the sizes of all ranks are together beyond 2^63 - 1 bytes");
-        }
+      MPI_Aint sum = 0;
+      for (const MPI_Aint each : sizes) { // by all, so that all find the same
+        if (__builtin_add_overflow(sum, each, &sum))
+          base::fail(MPI_ERR_SIZE, "the sizes of all ranks are together beyond 2^63 - 1 bytes");
       }
+      own = window.comm->rank() == 0 ? sum : 0;
     }
     void* const memory = allocate_together(self, window, own, "MPI_Win_allocate_shared");
-    join(self, window, memory, size, disp_unit, apart ? Memory::own : Memory::together);
+    join(self, window, memory, size, disp_unit, apart ? Memory::apart : Memory::together);
     if (!apart) window.base = window.rma.address_of(window.comm->rank());
     *static_cast<void**>(baseptr) = window.base;
   });
@@ -284,7 +302,7 @@ void win_get_group(Process&, Window& window, MPI_Group* group) {
 }
 
 void win_set_info(Process&, Window& window, Info* info) {
-  window.hints.take(info, can_be);
+  window.hints.take(info, can_become);
 }
 
 void win_get_info(Process& self, Window& window, MPI_Info* info_used) {

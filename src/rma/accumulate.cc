@@ -140,7 +140,7 @@ void Window::land_before_atomic(Target& target) {
 void Window::Accumulation::combine_in_place() const {
   std::byte* old = fragment.old;
   for_each_segment(fragment.ours, [&](const std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
-    std::byte* const there = to.here + at;
+    std::byte* const there = *to.here + at;
     if (wants_old) base::copy(old, there, bytes);
     old += bytes;
     if (replaces())
@@ -152,9 +152,9 @@ void Window::Accumulation::combine_in_place() const {
 
 // A fragment by copies there and back.
 void Window::combine_copied(Target& target, Accumulation& what, std::size_t bytes) {
-  std::byte* const here = what.to.here;
+  const std::optional<std::byte*> here = what.to.here;
   std::vector<engine::Block> blocks;
-  if (here == nullptr && what.segments.size() > 1 && takes_blocks(target, what.to)) {
+  if (!here && what.segments.size() > 1 && takes_blocks(target, what.to)) {
     for (const Segment& segment : what.segments)
       blocks.push_back({what.to.there.address + reinterpret_cast<std::uint64_t>(segment.data),
                         static_cast<std::size_t>(segment.bytes)});
@@ -167,10 +167,10 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
     }
     Pieces pieces(*this, target, direction, what.to, target.batch);
     what.for_each_segment(packed, [&](std::byte* ours, std::ptrdiff_t at, std::size_t size) {
-      if (here == nullptr)
+      if (!here)
         pieces.add(ours, at, size);
       else
-        reads ? base::copy(ours, here + at, size) : base::copy(here + at, ours, size);
+        reads ? base::copy(ours, *here + at, size) : base::copy(*here + at, ours, size);
     });
     pieces.end();
   };
@@ -192,11 +192,11 @@ void Window::combine_fragment(Target& target, Accumulation& what, std::size_t by
     take_bulk(target, ticket);
     if (by_network(target, what.element)) bar_atomics(target);
   }
-  if (what.to.here == nullptr) {
+  if (!what.to.here) {
     combine_copied(target, what, bytes);
   } else {
     stored_ = true;
-    if (what.element.contiguous() && lie_aligned(what.segments, what.to.here, alignment))
+    if (what.element.contiguous() && lie_aligned(what.segments, *what.to.here, alignment))
       what.combine_in_place();
     else
       combine_copied(target, what, bytes);
@@ -245,7 +245,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   what.fragment.ours_spread = aligned(what.fragment.result + most);
   what.fragment.result_spread = aligned(what.fragment.ours_spread + spread);
 
-  const bool is_here = to.here != nullptr;
+  const bool is_here = to.here.has_value();
   Side ours(sends ? &origin : nullptr, element, is_here);
   Side results(result, element, is_here);
   const bool few = static_cast<std::size_t>(bytes) <= few_elements * size;
@@ -263,7 +263,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
       left -= target.segments.back().bytes;
     }
     what.segments = target.segments;
-    by_atomics = near ? lie_aligned(what.segments, to.here, size)
+    by_atomics = near ? lie_aligned(what.segments, *to.here, size)
                       : far && find_words(target, to, what.segments, target.word_places) &&
                             combine_by_network(target, op, element, target.word_places,
                                                what.fragment.ours, what.fragment.old);
@@ -272,7 +272,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
         std::byte* old = what.fragment.old;
         what.for_each_segment(
             what.fragment.ours, [&](const std::byte* from, std::ptrdiff_t at, std::size_t length) {
-              combine_atomically(op, element, to.here + at, from, old, length / size);
+              combine_atomically(op, element, *to.here + at, from, old, length / size);
               old += length;
             });
       });
@@ -301,7 +301,10 @@ bool Window::fetch_and_op_directly(const void* origin, void* result, const Type&
 void Window::compare_and_swap(const void* origin, const void* compare, void* result,
                               const Place& place) {
   using enum datatype::BasicClass;
-  const datatype::Basic* const basic = place.type->basic();
+  // What MPI_Type_create_f90_integer gives out stands for a predefined type.
+  const Type& type =
+      place.type->combiner() == MPI_COMBINER_F90_INTEGER ? *place.type->elementary() : *place.type;
+  const datatype::Basic* const basic = type.basic();
   const bool allowed =
       basic != nullptr && (basic->type_class == c_integer || basic->type_class == fortran_integer ||
                            basic->type_class == logical || basic->type_class == multi_language ||
@@ -310,22 +313,21 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     base::fail(MPI_ERR_TYPE,
                "{} cannot be compared and swapped: the type must be a predefined integer, logical "
                "or byte",
-               datatype::describe(*place.type));
+               datatype::describe(type));
   }
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
-  const auto size = static_cast<std::size_t>(place.type->size());
-  if (by_processor(*place.type) && reinterpret_cast<std::uintptr_t>(to.here) % size == 0) {
+  const auto size = static_cast<std::size_t>(type.size());
+  if (by_processor(type) && reinterpret_cast<std::uintptr_t>(*to.here) % size == 0) {
     ++counters_.by_atomics;
     atomically(target,
-               [&] { compare_and_swap_atomically(to.here, origin, compare, result, size); });
+               [&] { compare_and_swap_atomically(*to.here, origin, compare, result, size); });
     return;
   }
   const Turn turn(*this, target);
   const bool alone = is_alone(target);
-  const bool far = by_network(target, *place.type);
-  if (far && !(alone && to.here != nullptr) &&
-      swap_by_network(target, to, origin, compare, result)) {
+  const bool far = by_network(target, type);
+  if (far && !(alone && to.here) && swap_by_network(target, to, origin, compare, result)) {
     ++counters_.by_atomics;
     return;
   }
@@ -337,11 +339,11 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
   }
   std::byte found[line];
   const auto move = [&](bool writes) {
-    if (to.here != nullptr) {
+    if (to.here) {
       if (writes)
-        base::copy(to.here, origin, size);
+        base::copy(*to.here, origin, size);
       else
-        base::copy(found, to.here, size);
+        base::copy(found, *to.here, size);
       return;
     }
     if (writes)

@@ -86,7 +86,7 @@ void Window::attach(void* memory, std::uint64_t bytes) {
     base::fail(MPI_ERR_RMA_FLAVOR,
                "memory is attached to dynamic windows only (MPI_Win_create_dynamic)");
   }
-  if (bytes == 0) return;
+  if (bytes == 0) return own_empty_.push_back(memory); // nobody can access it
   const auto address = reinterpret_cast<std::uint64_t>(memory);
   const auto next = std::ranges::upper_bound(own_attached_, address, {}, &Attached::address);
   const auto check_apart = [&](const Attached& other) {
@@ -112,6 +112,11 @@ void Window::detach(const void* memory) {
   const auto address = reinterpret_cast<std::uint64_t>(memory);
   const auto found = std::ranges::find(own_attached_, address, &Attached::address);
   if (found == own_attached_.end()) {
+    const auto empty = std::ranges::find(own_empty_, memory);
+    if (empty != own_empty_.end()) {
+      own_empty_.erase(empty);
+      return;
+    }
     base::fail(MPI_ERR_RMA_ATTACH,
                "no memory that begins at {:#x} is attached; {} other regions are", address,
                own_attached_.size());
@@ -181,15 +186,15 @@ Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t f
     const RemoteMemory its = target.memory_of(each);
     return its.key == memory.key && its.address - memory.address == each.address - first.address;
   });
-  if (!one_key) return {nullptr, {}, address, {regions.begin(), regions.end()}};
+  if (!one_key) return {{}, {}, address, {regions.begin(), regions.end()}};
   std::byte* const mapped =
       target.by_messages ? nullptr
                          : target.peer->transport->mapped(
                                *target.link, memory, last.address + last.bytes - first.address);
   const std::uint64_t offset = address - first.address;
-  return {mapped != nullptr ? mapped + offset : nullptr,
-          {memory.address + offset, memory.key},
-          address};
+  Reach found{{}, {memory.address + offset, memory.key}, address};
+  if (mapped != nullptr) found.here = mapped + offset;
+  return found;
 }
 
 } // namespace macadam::rma

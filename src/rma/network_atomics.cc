@@ -125,8 +125,8 @@ void Window::post_atomic(Target& target, const Atomic& what, RemoteMemory at,
 }
 
 // words[i] = ours[i] op words[i], the values before go to `old`: sums in one round trip, what the
-// network cannot compute by compare-and-swap, from the guess 0 on. False: atomics are barred,
-// nothing was done.
+// network cannot compute by compare-and-swap, from the guess 0 on, each word until its own has
+// succeeded. False: atomics are barred, nothing was done.
 bool Window::combine_by_network(Target& target, const Op& op, const Type& element,
                                 std::span<const RemoteMemory> words, const std::byte* ours,
                                 std::byte* old) {
@@ -134,9 +134,12 @@ bool Window::combine_by_network(Target& target, const Op& op, const Type& elemen
   if (!at_atomics) return false;
   const bool reads = op.handle() == MPI_NO_OP;
   const bool adds = reads || (op.handle() == MPI_SUM && is_integer(element));
-  std::array<std::uint64_t, std::size(decltype(target.scratch){})> guess{};
-  for (bool done = false; !done;) {
+  constexpr std::size_t most_words = std::size(decltype(target.scratch){});
+  std::array<std::uint64_t, most_words> guess{};
+  std::array<bool, most_words> done{};
+  for (bool goes_on = true; goes_on;) {
     for (std::size_t i = 0; i < words.size(); ++i) {
+      if (done[i]) continue;
       const std::byte* const mine = ours + i * word_bytes;
       Atomic what{Atomic::Kind::fetch_and_add, adds && !reads ? word_of(ours, i) : 0, 0};
       if (!adds) {
@@ -149,11 +152,13 @@ bool Window::combine_by_network(Target& target, const Op& op, const Type& elemen
       post_atomic(target, what, words[i], target.scratch[i]);
     }
     wait_for_batch(target);
-    done = true;
+    goes_on = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
+      if (done[i]) continue;
       const std::uint64_t found = target.scratch[i];
-      if (!adds && found != guess[i]) done = false;
+      done[i] = adds || found == guess[i];
       guess[i] = found;
+      goes_on |= !done[i];
     }
   }
   base::copy(old, guess.data(), words.size() * word_bytes);

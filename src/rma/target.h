@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,11 +51,12 @@ struct Attached {
   engine::RemoteMemory far;
 };
 
-// Where a place is: `here` in our address space, or null, and `there` for the network.
+// Where a place is: `here` in our address space, if it is mapped there, and `there` for the
+// network. A place that is here may be address 0: MPI_BOTTOM, with a type of addresses.
 struct Reach {
-  std::byte* here;
+  std::optional<std::byte*> here;
   engine::RemoteMemory there;
-  std::uint64_t place; // as Messages count it: from the window's beginning, or an address
+  std::uint64_t place = 0; // as Messages count it: from the window's beginning, or an address
   // Attached memory that `there` does not name, as the place is in several regions with keys of
   // their own; else empty.
   std::vector<Attached> regions = {};

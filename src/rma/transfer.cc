@@ -31,7 +31,7 @@ Reach Window::reach(Target& target, const Place& place) {
   }
   const Wide start = attached ? Wide{static_cast<std::uint64_t>(place.displacement)}
                               : Wide{place.displacement} * static_cast<Wide>(target.unit);
-  if (place.count == 0 || type.size() == 0) return {target.base, target.data, 0};
+  if (place.count == 0 || type.size() == 0) return {}; // nothing is accessed
   const Wide last = Wide{place.count - 1} * type.extent();
   const Wide first_byte = start + type.true_lb() + std::min<Wide>(last, 0);
   const Wide end = start + type.true_ub() + std::max<Wide>(last, 0);
@@ -48,9 +48,9 @@ Reach Window::reach(Target& target, const Place& place) {
                target.rank, target.bytes);
   }
   const auto offset = static_cast<std::uint64_t>(start);
-  return {target.base != nullptr ? target.base + offset : nullptr,
-          {target.data.address + offset, target.data.key},
-          offset};
+  Reach found{{}, {target.data.address + offset, target.data.key}, offset};
+  if (target.base != nullptr) found.here = target.base + offset;
+  return found;
 }
 
 namespace {
@@ -199,12 +199,12 @@ bool Window::put(const Data& origin, const Place& place, Operation* operation) {
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
   if (origin.bytes() == 0) return true;
-  if (to.here != nullptr) {
+  if (to.here) {
     ++counters_.mapped;
     stored_ = true;
     for_each_segment(origin, place,
                      [&](const std::byte* from, std::ptrdiff_t at, std::size_t bytes) {
-                       base::copy(to.here + at, from, bytes);
+                       base::copy(*to.here + at, from, bytes);
                      });
     return true;
   }
@@ -218,10 +218,10 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
   Target& target = opened(place.rank);
   const Reach from = reach(target, place);
   if (origin.bytes() == 0) return true;
-  if (from.here != nullptr) {
+  if (from.here) {
     ++counters_.mapped;
     for_each_segment(origin, place, [&](std::byte* to, std::ptrdiff_t at, std::size_t bytes) {
-      base::copy(to, from.here + at, bytes);
+      base::copy(to, *from.here + at, bytes);
     });
     return true;
   }

@@ -105,7 +105,8 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   // Neighbours may be unable to copy what is not mapped; nobody knows before he meets them.
   const bool near = engine_.networks().nearest().is_mapped(own_.near_control);
   const bool needed = prefers_messages_ || (near && !data_by_processor_);
-  if (size() > 1 && needed && memory != Memory::together) {
+  const bool shared = memory == Memory::apart || memory == Memory::together;
+  if (size() > 1 && needed && !shared) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
     messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
                                            memory == Memory::attached ? nullptr : memory_, control_,

@@ -95,6 +95,7 @@ class Window {
   // what one rank has not kept it reads from others.
   enum class Memory : std::uint8_t {
     own,      // each rank's is its own
+    apart,    // the same, of a shared window: the others map it, whatever else is preferred
     together, // one block that belongs to rank 0: each rank's is behind that of the one before
     attached, // what it attaches later
   };
@@ -362,6 +363,7 @@ class Window {
   Exposure own_;
   std::byte* memory_ = nullptr;
   std::byte* control_ = nullptr;
+  std::vector<const void*> own_empty_;   // attached, of no bytes: listed for nobody
   std::vector<Attached> own_attached_;   // what is listed for others, by address,
   Attached* attached_list_ = nullptr;    // ... here,
   std::size_t attached_room_ = 0;        // ... where there is room for so many

@@ -131,6 +131,56 @@ void regions_that_touch() {
     OK(MPI_Win_detach(dynamic.win, bytes + at));
 }
 
+// A type of addresses at displacement 0, where MPI_BOTTOM is: of all ranks, this one too.
+void from_the_bottom() {
+  Dynamic dynamic;
+  constexpr std::size_t each = 8; // elements for an origin
+  std::vector<int> memory(each * static_cast<std::size_t>(check::size), 0);
+  OK(MPI_Win_attach(dynamic.win, memory.data(),
+                    static_cast<MPI_Aint>(memory.size() * sizeof(int))));
+  const auto where = exchange(memory.data());
+  const int ours[5] = {1, 2, 3, 4, 5};
+  OK(MPI_Win_lock_all(0, dynamic.win));
+  for (int target = 0; target < check::size; ++target) {
+    const auto before = static_cast<MPI_Aint>(each * sizeof(int)) * check::rank;
+    const MPI_Aint first = MPI_Aint_add(where[static_cast<std::size_t>(target)], before);
+    const int lengths[2] = {2, 3};
+    const MPI_Aint places[2] = {first, MPI_Aint_add(first, 16)};
+    int found[5] = {};
+    MPI_Datatype type;
+    OK(MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Put(ours, 5, MPI_INT, target, 0, 1, type, dynamic.win));
+    OK(MPI_Win_flush(target, dynamic.win));
+    OK(MPI_Accumulate(ours, 5, MPI_INT, target, 0, 1, type, MPI_SUM, dynamic.win));
+    OK(MPI_Win_flush(target, dynamic.win));
+    OK(MPI_Get(found, 5, MPI_INT, target, 0, 1, type, dynamic.win));
+    OK(MPI_Win_flush(target, dynamic.win));
+    for (std::size_t i = 0; i < 5; ++i)
+      CHECK_EQUAL(found[i], 2 * ours[i]);
+    OK(MPI_Type_free(&type));
+  }
+  OK(MPI_Win_unlock_all(dynamic.win));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  const int expected[each] = {2, 4, 0, 0, 6, 8, 10, 0};
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    CHECK_EQUAL(memory[i], expected[i % each]);
+  OK(MPI_Win_detach(dynamic.win, memory.data()));
+}
+
+// A region of no bytes is detached as any other, also from where one with bytes begins.
+void regions_of_nothing() {
+  Dynamic dynamic;
+  int memory[4] = {};
+  OK(MPI_Win_attach(dynamic.win, memory, 0));
+  OK(MPI_Win_attach(dynamic.win, memory, 16));
+  OK(MPI_Win_attach(dynamic.win, memory + 2, 0));
+  OK(MPI_Win_detach(dynamic.win, memory + 2));
+  OK(MPI_Win_detach(dynamic.win, memory));
+  OK(MPI_Win_detach(dynamic.win, memory));
+  FAILS(MPI_ERR_RMA_ATTACH, MPI_Win_detach(dynamic.win, memory));
+}
+
 void wrong_use() {
   Dynamic dynamic;
   int memory[8] = {};
@@ -174,5 +224,7 @@ int main(int argc, char** argv) {
                     {{"put_and_get", put_and_get},
                      {"many_regions", many_regions},
                      {"regions_that_touch", regions_that_touch},
+                     {"from_the_bottom", from_the_bottom},
+                     {"regions_of_nothing", regions_of_nothing},
                      {"wrong_use", wrong_use}});
 }

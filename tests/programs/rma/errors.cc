@@ -159,6 +159,11 @@ void types_that_do_not_fit() {
     OK(MPI_Fetch_and_op(none, &value, MPI_INT, 0, 0, MPI_NO_OP, win));
     const MPI_Count longest = INT64_MAX;
     FAILS(MPI_ERR_COUNT, MPI_Put_c(&value, longest, MPI_INT, 0, 0, longest, MPI_INT, win));
+    // As many bytes as at the origin, modulo 2^64.
+    const MPI_Count wraps = (MPI_Count{1} << 61) + 2;
+    double two[2] = {};
+    FAILS(MPI_ERR_COUNT, MPI_Put_c(two, 16, MPI_BYTE, 0, 0, wraps, MPI_DOUBLE, win));
+    FAILS(MPI_ERR_COUNT, MPI_Get_c(two, 16, MPI_BYTE, 0, 0, wraps, MPI_DOUBLE, win));
     // To nobody nothing is described.
     const MPI_Datatype type = MPI_DATATYPE_NULL;
     OK(MPI_Put(&value, 1, type, MPI_PROC_NULL, 0, 1, type, win));
@@ -176,6 +181,11 @@ void bad_arguments() {
   FAILS(MPI_ERR_SIZE, MPI_Win_allocate(-1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
   FAILS(MPI_ERR_DISP, MPI_Win_allocate(8, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
   FAILS(MPI_ERR_COMM, MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_NULL, &base, &win));
+  // Of all ranks together too much: all are told.
+  const MPI_Aint half = MPI_Aint{1} << 62;
+  if (check::is_macadam() && check::size > 1 && rma::one_node())
+    FAILS(MPI_ERR_SIZE,
+          MPI_Win_allocate_shared(half, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
   FAILS(MPI_ERR_WIN, MPI_Win_free(&win));
   FAILS(MPI_ERR_WIN, MPI_Win_fence(0, MPI_WIN_NULL));
   FAILS(MPI_ERR_WIN, MPI_Win_fence(0, reinterpret_cast<MPI_Win>(MPI_COMM_WORLD)));

@@ -109,6 +109,11 @@ void hints() {
     OK(MPI_Info_set(info, "accumulate_ordering", "none"));
     OK(MPI_Win_set_info(win, info));
     CHECK_EQUAL(hint(win, "accumulate_ordering"), "none");
+    for (const char* settled : {"no_locks", "alloc_shared_noncontig"}) { // when it was made
+      OK(MPI_Info_set(info, settled, "true"));
+      OK(MPI_Win_set_info(win, info));
+      if (check::is_macadam()) CHECK_EQUAL(hint(win, settled), "false");
+    }
   }
   OK(MPI_Info_free(&info));
 }
@@ -210,6 +215,34 @@ void shared_apart() {
   shared_memory(true);
 }
 
+// The memory that a window is made with begins where the user wants it: that of each rank, or of
+// the first, if the others' follows it.
+void aligned_memory() {
+  if (!check::is_macadam()) return;
+  constexpr const char* key = "mpi_minimum_memory_alignment";
+  MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, key, "4096"));
+  const auto use = [&](Kind kind, bool each) {
+    rma::Window<char> win(kind, 100, info);
+    CHECK_EQUAL(hint(win, key), "4096");
+    if (each || check::rank == 0)
+      CHECK_EQUAL(reinterpret_cast<std::uintptr_t>(win.data()) % 4096, 0u);
+    const char value = static_cast<char>(check::rank + 1);
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(&value, 1, MPI_CHAR, rma::right(), 99, 1, MPI_CHAR, win));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    CHECK_EQUAL(static_cast<int>(win[99]), rma::left() + 1);
+  };
+  use(Kind::allocated, true);
+  if (rma::one_node()) {
+    use(Kind::shared, false);
+    OK(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
+    use(Kind::shared, true);
+  }
+  OK(MPI_Info_free(&info));
+}
+
 // Windows come and go, and take their memory with them.
 void many_windows() {
   for (int i = 0; i < check::times(200, 8); ++i) {
@@ -257,6 +290,7 @@ int main(int argc, char** argv) {
                      {"handles_as_integers", handles_as_integers},
                      {"shared_together", shared_together},
                      {"shared_apart", shared_apart},
+                     {"aligned_memory", aligned_memory},
                      {"many_windows", many_windows},
                      {"part_of_the_ranks", part_of_the_ranks}});
 }

@@ -192,6 +192,34 @@ TEST_P(Litmus, few_integers_take_one_atomic_each) {
   EXPECT_EQ(operations, 3u);
 }
 
+// Of several integers each is changed once, however often another has to be tried again.
+TEST_P(Litmus, integers_that_are_tried_again_are_changed_once) {
+  const std::uint64_t given[3][2] = {{}, {3, 7}, {5, 4}}; // by rank
+  std::uint64_t old[3][2] = {};
+  const auto wrong = sample(
+      1500, 3,
+      [&](Window& window, int rank) {
+        if (rank == 0) return;
+        std::uint64_t ours[2] = {given[rank][0], given[rank][1]};
+        const Data result = data(old[rank][0], 2);
+        window.lock_all(true);
+        window.accumulate(data(ours[0], 2), &result, place(0, 0, 2), ops[MPI_MAX]);
+        window.unlock_all();
+      },
+      [&](ExploredNetwork& explored) -> std::string {
+        for (std::size_t i = 0; i < 2; ++i) {
+          const std::uint64_t largest = std::max(given[1][i], given[2][i]);
+          if (explored.word(0, i) != largest) return equal("a word", explored.word(0, i), largest);
+          const bool one_first = old[1][i] == 0 && old[2][i] == given[1][i];
+          const bool two_first = old[2][i] == 0 && old[1][i] == given[2][i];
+          if (!one_first && !two_first)
+            return fmt::format("word {} was {} and {} before", i, old[1][i], old[2][i]);
+        }
+        return {};
+      });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST_P(Litmus, an_adapter_without_atomicity_is_found_out) {
   const auto wrong = explore(
       2,
