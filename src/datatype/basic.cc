@@ -61,7 +61,7 @@ Basic value_and_index(MPI_Datatype handle, const char* name, Storage storage, MP
 }
 
 // Fortran kinds are those of a compiler whose default INTEGER, REAL and LOGICAL have 4 bytes.
-// MPI_REAL2 and MPI_COMPLEX4 can be communicated; no compiler here can calculate with them.
+// No compiler here has the reals of MPI_REAL2 and MPI_COMPLEX4: op_kernels.h calculates for them.
 // External sizes are named where they are not the native ones.
 const Basic table[] = {
     row<char>(MPI_PACKED, "MPI_PACKED", packed, Storage::uint8),

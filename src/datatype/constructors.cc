@@ -36,14 +36,16 @@ Shape strided(MPI_Count count, MPI_Count blocklength, MPI_Count stride, const Ty
   return {.repeat = count, .stride = stride, .parts = {{0, blocklength, TypeRef(old)}}};
 }
 
-// Blocks at displacements in units of `unit` bytes.
+// Blocks at displacements in units of `unit` bytes. Where empty ones lie does not matter.
 template <class Length>
 Shape placed(Counts displacements, MPI_Count unit, const Type& old, Length length) {
   Shape shape;
   shape.parts.reserve(displacements.size());
   for (std::size_t i = 0; i < displacements.size(); ++i) {
-    const MPI_Count displacement = narrow(Wide{displacements[i]} * unit, "displacement");
-    shape.parts.push_back({displacement, length(i), TypeRef(old)});
+    const MPI_Count blocklength = length(i);
+    const MPI_Count displacement =
+        blocklength > 0 ? narrow(Wide{displacements[i]} * unit, "displacement") : 0;
+    shape.parts.push_back({displacement, blocklength, TypeRef(old)});
   }
   return shape;
 }
@@ -61,7 +63,8 @@ TypeRef vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, const T
                bool large) {
   check_count(count);
   check_blocklength(blocklength);
-  const MPI_Count bytes = narrow(Wide{stride} * old.extent(), "stride");
+  const bool strides = count > 1 && blocklength > 0; // else it does not matter how far
+  const MPI_Count bytes = strides ? narrow(Wide{stride} * old.extent(), "stride") : 0;
   ContentsBuilder contents(large, {{{count, blocklength, stride}}});
   return Type::make(MPI_COMBINER_VECTOR,
                     contents.count(count).count(blocklength).count(stride).with(old),

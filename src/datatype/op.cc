@@ -149,10 +149,6 @@ void Op::check(const Type& type) const {
                "an operation for this type with MPI_Op_create",
                name_, describe(type));
   }
-  if (classes_ & set_of(basic->type_class)) {
-    base::fail(MPI_ERR_OP, "{} cannot combine {}: no arithmetic of {} bits is built in", name_,
-               describe(type), 8 * basic->extent);
-  }
   base::fail(MPI_ERR_OP, "{} cannot combine {} ({}), needed: a datatype of class {}", name_,
              describe(type), class_name(basic->type_class), class_names(classes_));
 }

@@ -3,6 +3,8 @@
 
 #include "datatype/op.h"
 
+#include <bit>
+#include <cstdint>
 #include <type_traits>
 
 // The loops behind the predefined operations: one for every operation and way of storage for which
@@ -17,11 +19,47 @@ struct Complex {
   Part re, im;
 };
 
+// A real of 16 bits (IEEE binary16). Not every compiler has it, and those that do may convert it by
+// calls. Calculated as float, whose sums and products round to the right ones.
+class Half {
+ public:
+  Half(float value) {
+    const auto word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = word & 0x7fff'ffff;
+    std::uint32_t bits = 0;
+    if (magnitude > 0x7f80'0000) { // no number
+      bits = 0x7e00;
+    } else if (magnitude >= 0x4780'0000) { // from 2^16 on
+      bits = 0x7c00;
+    } else if (magnitude < 0x3880'0000) { // below 2^-14: the sum's last bit is worth 2^-24
+      bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
+             std::bit_cast<std::uint32_t>(0.5F);
+    } else { // to nearest, or even; what carries into the exponent may make it infinite
+      bits = (magnitude - 0x3800'0000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    }
+    bits_ = static_cast<std::uint16_t>(bits | (word >> 16 & 0x8000));
+  }
+
+  operator float() const {
+    const std::uint32_t exponent = bits_ >> 10 & 0x1f;
+    const std::uint32_t fraction = bits_ & 0x3ff;
+    const std::uint32_t sign = std::uint32_t{bits_} >> 15 << 31;
+    const float subnormal = static_cast<float>(fraction) * 0x1p-24F;
+    const std::uint32_t normal = (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
+    return std::bit_cast<float>((exponent == 0 ? std::bit_cast<std::uint32_t>(subnormal) : normal) |
+                                sign);
+  }
+
+ private:
+  std::uint16_t bits_;
+};
+
 template <class T>
 concept Integer =
     std::is_integral_v<T> || std::is_same_v<T, Int128> || std::is_same_v<T, UnsignedInt128>;
 template <class T>
-concept Real = Integer<T> || std::is_floating_point_v<T> || std::is_same_v<T, Float128>;
+concept Real = Integer<T> || std::is_floating_point_v<T> || std::is_same_v<T, Float128> ||
+    std::is_same_v<T, Half>;
 
 // Signed sums and products wrap around: overflow is the user's error, but not undefined behaviour
 // in our loops. The narrow types go through `unsigned`, for they would be promoted to a signed int.
@@ -168,10 +206,12 @@ constexpr KernelTable make_kernels() {
   set(Storage::uint16, kernel<Operation, std::uint16_t>());
   set(Storage::uint32, kernel<Operation, std::uint32_t>());
   set(Storage::uint64, kernel<Operation, std::uint64_t>());
+  set(Storage::float16, kernel<Operation, Half>());
   set(Storage::float32, kernel<Operation, float>());
   set(Storage::float64, kernel<Operation, double>());
   set(Storage::float_long, kernel<Operation, long double>());
   set(Storage::float128, kernel<Operation, Float128>());
+  set(Storage::complex16, kernel<Operation, Complex<Half>>());
   set(Storage::complex32, kernel<Operation, Complex<float>>());
   set(Storage::complex64, kernel<Operation, Complex<double>>());
   set(Storage::complex_long, kernel<Operation, Complex<long double>>());

@@ -14,7 +14,22 @@ void TypeRef::retain() {
 }
 
 void TypeRef::drop() {
-  if (--type_->references == 0) delete type_;
+  if (--type_->references != 0) return;
+  // What is inside may go with it; without recursion, for nesting may be deeper than the stack.
+  std::vector<Type*> dead{type_};
+  const auto let_go = [&dead](TypeRef& inner) {
+    Type* const type = inner.release();
+    if (--type->references == 0) dead.push_back(type);
+  };
+  while (!dead.empty()) {
+    Type* const type = dead.back();
+    dead.pop_back();
+    for (Part& part : type->shape_.parts)
+      let_go(part.type);
+    for (TypeRef& inner : type->contents_.types)
+      let_go(inner);
+    delete type;
+  }
 }
 
 TypeRef TypeRef::adopt(Type& type) {
@@ -142,13 +157,26 @@ void Type::commit() {
 }
 
 const std::shared_ptr<const Layout>& Type::flattened() {
-  if (!layout_) {
-    if (shape_.parts.empty()) { // a basic type, or nothing at all
+  // What is inside comes first; without recursion, for nesting may be deeper than the stack.
+  std::vector<Type*> todo;
+  if (!layout_) todo.push_back(this);
+  while (!todo.empty()) {
+    Type& type = *todo.back();
+    if (type.layout_) {
+      todo.pop_back();
+      continue;
+    }
+    const std::size_t level = todo.size();
+    for (const Part& part : type.shape_.parts) {
+      if (!part.type->layout_) todo.push_back(part.type.get());
+    }
+    if (todo.size() > level) continue;
+    if (type.shape_.parts.empty()) { // a basic type, or nothing at all
       auto run = std::make_shared<Layout>();
-      run->size = size_;
-      layout_ = std::move(run);
+      run->size = type.size_;
+      type.layout_ = std::move(run);
     } else {
-      layout_ = flatten(shape_);
+      type.layout_ = flatten(type.shape_);
     }
   }
   return layout_;
@@ -201,6 +229,25 @@ MPI_Count elements_in(const Type& type, MPI_Count bytes) {
     elements += part.length * part.type->elements();
   }
   return elements;
+}
+
+MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
+  if (type.elements() == 0) return 0;
+  MPI_Count bytes = packed_size(type, elements / type.elements());
+  MPI_Count rest = elements % type.elements();
+  if (rest == 0) return bytes;
+
+  // Into the element that is cut: the repetitions that are full, then the parts.
+  const Shape& shape = type.shape();
+  const MPI_Count repetition_elements = type.elements() / shape.repeat;
+  bytes += rest / repetition_elements * (type.size() / shape.repeat);
+  rest %= repetition_elements;
+  for (const Part& part : shape.parts) {
+    const MPI_Count in_part = std::min(rest, part.length * part.type->elements());
+    bytes += bytes_of_first(*part.type, in_part);
+    rest -= in_part;
+  }
+  return bytes;
 }
 
 Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements) {

@@ -80,7 +80,7 @@ struct Shape {
 };
 
 // An MPI datatype: a node of the tree that the type constructors build. All sizes in bytes.
-// Changes after construction: commit, name, attributes; each under the library's lock.
+// Changes after construction: commit, name, attributes, handles; each under the library's lock.
 class Type final : public base::Object {
  public:
   // Bytes of data in one element.
@@ -131,6 +131,9 @@ class Type final : public base::Object {
 
   std::string name;           // as MPI_Type_set_name left it
   void* attributes = nullptr; // owned by the mpi layer
+  // That the user holds: the constructor's, and one from each MPI_Type_get_contents. With the last
+  // go the attributes, though the type may live on in others and get handles again.
+  std::uint32_t handles = 1;
 
   // For the constructors (constructors.h): computes size and bounds from `shape`.
   // `bounds` replaces the bounds that follow from the parts (MPI_Type_create_resized).
@@ -192,6 +195,10 @@ class PredefinedTypes {
 // The number of basic elements in the first `bytes` bytes of packed elements of `type`, or
 // MPI_UNDEFINED if a basic element is cut in two (MPI_Get_elements).
 [[nodiscard]] MPI_Count elements_in(const Type& type, MPI_Count bytes);
+
+// The inverse: the bytes that the first `elements` basic elements pack into; 0 if `type` is empty.
+// MPI_ERR_COUNT if more than 2^63 - 1.
+[[nodiscard]] MPI_Count bytes_of_first(const Type& type, MPI_Count elements);
 
 // Of the first `elements` basic elements of `count` elements of `type`, which has as many.
 [[nodiscard]] Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements);

@@ -13,10 +13,6 @@ namespace macadam::mpi {
 using datatype::Contents;
 using datatype::Type;
 
-std::string name_of(const Type& type) {
-  return type.name.empty() && type.predefined() ? type.basic()->name : type.name;
-}
-
 void type_size(Library&, const Type& type, MPI_Count* size) {
   *size = type.size();
 }
@@ -41,7 +37,7 @@ void type_get_name(Library& self, MPI_Datatype datatype, char* type_name, int* r
   if (type == nullptr && datatype != MPI_DATATYPE_NULL) {
     base::fail(MPI_ERR_TYPE, "datatype is no datatype, or one that was freed");
   }
-  const std::string name = type != nullptr ? name_of(*type) : "MPI_DATATYPE_NULL";
+  const std::string name = type != nullptr ? type->name : "MPI_DATATYPE_NULL";
   *resultlen = static_cast<int>(name.copy(type_name, MPI_MAX_OBJECT_NAME - 1));
   type_name[*resultlen] = '\0';
 }
@@ -79,12 +75,11 @@ void type_get_envelope(Library&, const Type& type, MPI_Count* num_integers,
   *combiner = type.combiner();
 }
 
-void type_get_contents(Library& self, const Type& type, MPI_Count max_integers,
-                       MPI_Count max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes,
-                       int integers[], MPI_Aint addresses[], MPI_Count large_counts[],
-                       MPI_Datatype datatypes[]) {
+void type_get_contents(Library&, const Type& type, MPI_Count max_integers, MPI_Count max_addresses,
+                       MPI_Count max_large_counts, MPI_Count max_datatypes, int integers[],
+                       MPI_Aint addresses[], MPI_Count large_counts[], MPI_Datatype datatypes[]) {
   if (type.combiner() == MPI_COMBINER_NAMED) {
-    base::fail(MPI_ERR_TYPE, "{} is predefined; it was not made from other types", name_of(type));
+    base::fail(MPI_ERR_TYPE, "{} is predefined; it was not made from other types", describe(type));
   }
   const Contents& contents = type.contents();
   check_form(contents, large_counts != nullptr || max_large_counts > 0, "MPI_Type_get_contents_c");
@@ -98,7 +93,7 @@ void type_get_contents(Library& self, const Type& type, MPI_Count max_integers,
   // Derived types are handed out as new references, which the caller frees.
   for (const datatype::TypeRef& inner : contents.types) {
     datatype::TypeRef copy = inner;
-    if (!permanent(*inner)) ++self.more_type_handles[inner.get()];
+    ++inner->handles;
     *datatypes++ = copy.release()->handle();
   }
 }
@@ -118,17 +113,7 @@ void get_elements(Library&, const MPI_Status* status, const Type& type, MPI_Coun
 }
 
 void status_set_elements(Library&, MPI_Status* status, const Type& type, MPI_Count count) {
-  // `count` basic elements: whole copies of the type, and the first ones of another.
-  const MPI_Count each = type.elements();
-  if (each == 0) {
-    set_bytes(*status, 0);
-    return;
-  }
-  const MPI_Count whole = count / each;
-  MPI_Count length = datatype::packed_size(type, whole);
-  while (datatype::elements_in(type, length) < count)
-    ++length;
-  set_bytes(*status, static_cast<std::uint64_t>(length));
+  set_bytes(*status, static_cast<std::uint64_t>(datatype::bytes_of_first(type, count)));
 }
 
 void status_set_cancelled(Library&, MPI_Status* status, int flag) {

@@ -6,6 +6,8 @@
 #include "mpi/process.h"
 
 #include <algorithm>
+#include <cfloat>
+#include <iterator>
 #include <vector>
 
 namespace macadam::mpi {
@@ -146,15 +148,13 @@ void type_commit(Library& self, MPI_Datatype* datatype) {
 void type_free(Library& self, MPI_Datatype* datatype) {
   Type& type = type_of(self, *datatype);
   if (permanent(type)) {
-    base::fail(MPI_ERR_TYPE, "{} is predefined; it must not be freed", name_of(type));
+    base::fail(MPI_ERR_TYPE, "{} is predefined; it must not be freed", describe(type));
   }
-  const auto more = self.more_type_handles.find(&type);
-  if (more == self.more_type_handles.end()) {
+  if (type.handles == 1) {
     drop_attributes(type);
     self.handles.forget(*datatype);
-  } else if (--more->second == 0) {
-    self.more_type_handles.erase(more);
   }
+  --type.handles; // after the callbacks, which may refuse
   // Operations in flight and types made from this one hold references of their own.
   const TypeRef last = TypeRef::adopt(type);
   *datatype = MPI_DATATYPE_NULL;
@@ -170,9 +170,14 @@ struct RealKind {
   int digits, exponent;
   MPI_Datatype real, complex;
 };
-const RealKind real_kinds[] = {{6, 37, MPI_REAL4, MPI_COMPLEX8},
-                               {15, 307, MPI_REAL8, MPI_COMPLEX16},
-                               {33, 4931, MPI_REAL16, MPI_COMPLEX32}};
+const RealKind real_kinds[] = {
+    {6, 37, MPI_REAL4, MPI_COMPLEX8},
+    {15, 307, MPI_REAL8, MPI_COMPLEX16},
+#if LDBL_MANT_DIG == 64 // kind 10 of compilers that have the processor's own
+    {18, 4931, MPI_LONG_DOUBLE, MPI_C_LONG_DOUBLE_COMPLEX},
+#endif
+    {33, 4931, MPI_REAL16, MPI_COMPLEX32},
+};
 struct IntegerKind {
   int digits;
   MPI_Datatype type;
@@ -206,7 +211,7 @@ const RealKind& real_kind(const Library& self, int p, int r) {
   }
   base::fail(MPI_ERR_ARG,
              "no real type has {} digits and an exponent range of {}; the largest has {} and {}", p,
-             r, real_kinds[2].digits, real_kinds[2].exponent);
+             r, std::rbegin(real_kinds)->digits, std::rbegin(real_kinds)->exponent);
 }
 
 } // namespace

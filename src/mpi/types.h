@@ -3,14 +3,10 @@
 
 #include "datatype/type.h"
 
-#include <string>
-
 namespace macadam::mpi {
 
 // A type that the user cannot free: predefined, with a name or (MPI_Type_create_f90_*) without.
 [[nodiscard]] bool permanent(const datatype::Type& type);
-// The name that the user or the standard gave it; empty if it has none.
-[[nodiscard]] std::string name_of(const datatype::Type& type);
 
 // attributes.cc. A type's attributes belong to this layer, behind its void pointer. Both throw what
 // a callback refuses.

@@ -203,6 +203,41 @@ void of_datatypes() {
   OK(MPI_Type_free_keyval(&key));
 }
 
+// A type whose handle was freed lives on in what was made of it, and MPI_Type_get_contents gives
+// handles of it again: each time as of a new type. Others end attributes with the type's memory.
+void of_datatypes_inside_others() {
+  if (!check::is_macadam()) return;
+  Counts counts;
+  int key;
+  OK(MPI_Type_create_keyval(type_copy, type_delete, &key, &counts));
+  MPI_Datatype inner, outer;
+  OK(MPI_Type_contiguous(3, MPI_INT, &inner));
+  OK(MPI_Type_contiguous(2, inner, &outer));
+  OK(MPI_Type_set_attr(inner, key, block));
+  OK(MPI_Type_free(&inner));
+  CHECK_EQUAL(counts.deletes, 1);
+  char* value = nullptr;
+  int two = 0, flag = -1;
+  MPI_Aint no_address = 0;
+  for (int again = 0; again < 2; ++again) {
+    MPI_Datatype first, second;
+    OK(MPI_Type_get_contents(outer, 1, 0, 1, &two, &no_address, &first));
+    OK(MPI_Type_get_attr(first, key, &value, &flag));
+    CHECK(!flag);
+    OK(MPI_Type_set_attr(first, key, block + again));
+    OK(MPI_Type_get_contents(outer, 1, 0, 1, &two, &no_address, &second));
+    OK(MPI_Type_free(&first));
+    CHECK_EQUAL(counts.deletes, 1 + again); // there is a handle left
+    OK(MPI_Type_get_attr(second, key, &value, &flag));
+    CHECK(flag && value == block + again);
+    OK(MPI_Type_free(&second));
+    CHECK_EQUAL(counts.deletes, 2 + again);
+  }
+  OK(MPI_Type_free(&outer));
+  CHECK_EQUAL(counts.deletes, 3);
+  OK(MPI_Type_free_keyval(&key));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -213,5 +248,6 @@ int main(int argc, char** argv) {
                      {"callbacks_that_fail", callbacks_that_fail},
                      {"several_keys", several_keys},
                      {"predefined_attributes", predefined_attributes},
-                     {"of_datatypes", of_datatypes}});
+                     {"of_datatypes", of_datatypes},
+                     {"of_datatypes_inside_others", of_datatypes_inside_others}});
 }

@@ -171,6 +171,8 @@ void empty() {
   expect_packed(type, 5, {});
   OK(MPI_Type_vector(0, 3, 5, MPI_INT, &type));
   expect_packed(type, 1, {});
+  OK(MPI_Type_vector_c(0, 1, MPI_Count{1} << 62, MPI_DOUBLE, &type)); // no stride, so none too far
+  expect_packed(type, 1, {});
 }
 
 void envelope_and_contents() {
@@ -234,6 +236,33 @@ void external32() {
   CHECK(back[0] == values[0] && back[1] == values[1]);
 }
 
+// As many elements come back out of a status as were put in, where the last block is cut too. There
+// are so many that they cannot be counted one by one.
+void elements_of_statuses() {
+  const int blocks = check::times(100000, 10000);
+  std::vector<int> places(static_cast<std::size_t>(blocks));
+  for (int i = 0; i < blocks; ++i)
+    places[static_cast<std::size_t>(i)] = 2 * i + i % 2;
+  MPI_Datatype scattered, row, rows;
+  OK(MPI_Type_create_indexed_block(blocks, 1, places.data(), MPI_INT, &scattered));
+  OK(MPI_Type_contiguous(1 << 28, MPI_INT, &row));
+  OK(MPI_Type_vector(3, 1, 2, row, &rows));
+  MPI_Status status;
+  MPI_Count elements = 0;
+  for (MPI_Datatype type : {scattered, row, rows}) {
+    for (MPI_Count wanted : {0, 1, blocks / 2, blocks + 1, (1 << 28) + 7}) {
+      OK(MPI_Status_set_elements_c(&status, type, wanted));
+      OK(MPI_Get_elements_c(&status, type, &elements));
+      CHECK_EQUAL(elements, wanted);
+      OK(MPI_Get_elements_c(&status, MPI_BYTE, &elements));
+      CHECK_EQUAL(elements, 4 * wanted);
+    }
+  }
+  OK(MPI_Type_free(&scattered));
+  OK(MPI_Type_free(&row));
+  OK(MPI_Type_free(&rows));
+}
+
 void names() {
   char name[MPI_MAX_OBJECT_NAME];
   int length = 0;
@@ -249,6 +278,12 @@ void names() {
   OK(MPI_Type_get_name(type, name, &length));
   CHECK_EQUAL(std::string(name), "point");
   OK(MPI_Type_free(&type));
+  // A predefined one may be given another name, also none.
+  OK(MPI_Type_set_name(MPI_DOUBLE, ""));
+  OK(MPI_Type_get_name(MPI_DOUBLE, name, &length));
+  CHECK_EQUAL(length, 0);
+  CHECK_EQUAL(std::string(name), "");
+  OK(MPI_Type_set_name(MPI_DOUBLE, "MPI_DOUBLE"));
 }
 
 // Absolute addresses, with MPI_BOTTOM.
@@ -320,6 +355,7 @@ int main(int argc, char** argv) {
                      {"envelope_and_contents", envelope_and_contents},
                      {"several_pieces_in_one_buffer", several_pieces_in_one_buffer},
                      {"external32", external32},
+                     {"elements_of_statuses", elements_of_statuses},
                      {"names", names},
                      {"from_the_bottom", from_the_bottom},
                      {"sizes_of_predefined_ones", sizes_of_predefined_ones}});

@@ -42,6 +42,23 @@ void datatypes() {
   OK(MPI_Type_free(&made));
 }
 
+// The integer goes with the last handle, also of a type that lives on in another.
+void datatypes_from_contents() {
+  MPI_Datatype inner, outer;
+  OK(MPI_Type_contiguous(3, MPI_INT, &inner));
+  OK(MPI_Type_contiguous(2, inner, &outer));
+  OK(MPI_Type_free(&inner));
+  int two = 0;
+  MPI_Aint no_address = 0;
+  OK(MPI_Type_get_contents(outer, 1, 0, 1, &two, &no_address, &inner));
+  round_trip(inner, MPI_Type_toint, MPI_Type_fromint);
+  const MPI_Datatype kept = inner;
+  const int number = MPI_Type_toint(inner);
+  OK(MPI_Type_free(&inner));
+  if (check::is_macadam()) CHECK(MPI_Type_fromint(number) != kept);
+  OK(MPI_Type_free(&outer));
+}
+
 void add(void*, void*, int*, MPI_Datatype*) {}
 
 void operations_and_groups() {
@@ -94,6 +111,7 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"communicators", communicators},
                      {"datatypes", datatypes},
+                     {"datatypes_from_contents", datatypes_from_contents},
                      {"operations_and_groups", operations_and_groups},
                      {"the_others", the_others}});
 }

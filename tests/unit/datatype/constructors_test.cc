@@ -115,6 +115,15 @@ TEST(Bounds, BeyondTheLargestCountAreRefused) {
   });
 }
 
+TEST(Bounds, DoNotDependOnWhereNothingLies) {
+  const MPI_Count far = MPI_Count{1} << 62; // beyond 2^63 bytes
+  EXPECT_EQ(vector(0, 1, far, double_type())->extent(), 0);
+  EXPECT_EQ(vector(2, 0, far, double_type())->extent(), 0);
+  EXPECT_EQ(vector(1, 3, far, double_type())->extent(), 24);
+  EXPECT_EQ(indexed(List{0, 1}, List{far, 1}, double_type())->lb(), 8);
+  EXPECT_EQ(indexed_block(0, List{far, -far}, double_type())->extent(), 0);
+}
+
 TEST(Dup, KeepsValueAndState) {
   const TypeRef old = resized(*vector(3, 1, 2, int_type()), -4, 40);
   EXPECT_FALSE(dup(*old)->committed());

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -58,12 +59,13 @@ bool allowed(MPI_Op op, const std::string& type) {
              "MPI_INT64_T", "MPI_UINT8_T", "MPI_UINT16_T", "MPI_UINT32_T", "MPI_UINT64_T"});
   const bool fortran_integer = among({"MPI_INTEGER", "MPI_INTEGER1", "MPI_INTEGER2", "MPI_INTEGER4",
                                       "MPI_INTEGER8", "MPI_INTEGER16"});
-  const bool floating = among({"MPI_FLOAT", "MPI_DOUBLE", "MPI_REAL", "MPI_DOUBLE_PRECISION",
-                               "MPI_LONG_DOUBLE", "MPI_REAL4", "MPI_REAL8", "MPI_REAL16"});
-  const bool complex =
-      among({"MPI_COMPLEX", "MPI_C_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_C_LONG_DOUBLE_COMPLEX",
-             "MPI_CXX_FLOAT_COMPLEX", "MPI_CXX_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX",
-             "MPI_DOUBLE_COMPLEX", "MPI_COMPLEX8", "MPI_COMPLEX16", "MPI_COMPLEX32"});
+  const bool floating =
+      among({"MPI_FLOAT", "MPI_DOUBLE", "MPI_REAL", "MPI_DOUBLE_PRECISION", "MPI_LONG_DOUBLE",
+             "MPI_REAL2", "MPI_REAL4", "MPI_REAL8", "MPI_REAL16"});
+  const bool complex = among(
+      {"MPI_COMPLEX", "MPI_C_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_C_LONG_DOUBLE_COMPLEX",
+       "MPI_CXX_FLOAT_COMPLEX", "MPI_CXX_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX",
+       "MPI_DOUBLE_COMPLEX", "MPI_COMPLEX4", "MPI_COMPLEX8", "MPI_COMPLEX16", "MPI_COMPLEX32"});
   const bool logical = among({"MPI_LOGICAL", "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_LOGICAL1",
                               "MPI_LOGICAL2", "MPI_LOGICAL4", "MPI_LOGICAL8", "MPI_LOGICAL16"});
   const bool multi_language = among({"MPI_AINT", "MPI_OFFSET", "MPI_COUNT"});
@@ -240,6 +242,86 @@ TEST(Op, CombinesComplexNumbers) {
   ops()[MPI_SUM].apply(&a, &sum, 1, predefined()[MPI_COMPLEX32]);
   EXPECT_TRUE(product.re == 5 && product.im == 5);
   EXPECT_TRUE(sum.re == 4 && sum.im == 1);
+}
+
+// What two numbers of 16 bits become.
+std::uint16_t half(MPI_Op op, std::uint16_t a, std::uint16_t b) {
+  ops()[op].apply(&a, &b, 1, predefined()[MPI_REAL2]);
+  return b;
+}
+
+// IEEE binary16 by its definition.
+double value_of_half(int bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const int fraction = bits & 0x3ff;
+  const double size =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+TEST(Op, KnowsEveryNumberOf16Bits) {
+  constexpr std::uint16_t one = 0x3c00;
+  constexpr std::uint16_t minus_zero = 0x8000;
+  constexpr int infinity = 0x7c00;
+  for (int bits = 0; bits <= UINT16_MAX; ++bits) {
+    const auto number = static_cast<std::uint16_t>(bits);
+    if ((bits & 0x7fff) > infinity) {
+      EXPECT_GT(half(MPI_PROD, number, one) & 0x7fff, infinity); // no number stays none
+      continue;
+    }
+    ASSERT_EQ(half(MPI_PROD, number, one), number);
+    ASSERT_EQ(half(MPI_SUM, number, minus_zero), number);
+  }
+}
+
+TEST(Op, RoundsNumbersOf16BitsOnce) {
+  EXPECT_EQ(half(MPI_SUM, 0x3c00, 0x4000), 0x4200);  // 1 + 2
+  EXPECT_EQ(half(MPI_PROD, 0xc200, 0x4400), 0xca00); // -3 * 4
+  EXPECT_EQ(half(MPI_MIN, 0x4200, 0xc000), 0xc000);  // 3, -2
+  EXPECT_EQ(half(MPI_MAX, 0x4200, 0xc000), 0x4200);
+  EXPECT_EQ(half(MPI_SUM, 0x3c00, 0x1000), 0x3c00); // 1 + 2^-11: halfway, to the even 1
+  EXPECT_EQ(half(MPI_SUM, 0x3c01, 0x1000), 0x3c02); // ... and above it
+  EXPECT_EQ(half(MPI_SUM, 0x3c00, 0x1001), 0x3c01); // just more than halfway
+  EXPECT_EQ(half(MPI_SUM, 0x7bff, 0x4bff), 0x7bff); // 65504 + 15.99
+  EXPECT_EQ(half(MPI_SUM, 0x7bff, 0x4c00), 0x7c00); // 65504 + 16: infinite
+  EXPECT_EQ(half(MPI_PROD, 0x7bff, 0xfbff), 0xfc00);
+  EXPECT_EQ(half(MPI_PROD, 0x0001, 0x3800), 0x0000); // 2^-24 / 2
+  EXPECT_EQ(half(MPI_PROD, 0x0003, 0xb800), 0x8002);
+  EXPECT_EQ(half(MPI_PROD, 0x07ff, 0x3800), 0x0400); // up to the least normal number
+  EXPECT_EQ(half(MPI_SUM, 0x7c00, 0xfc00) & 0x7e00, 0x7e00);
+  // No neighbour of a result is nearer.
+  std::mt19937 random(16);
+  for (int i = 0; i < 100'000; ++i) {
+    const auto a = static_cast<std::uint16_t>(random() & 0xbfff); // less than 2 in size
+    const auto b = static_cast<std::uint16_t>(random() & 0xbfff);
+    for (const MPI_Op op : {MPI_SUM, MPI_PROD}) {
+      const double x = value_of_half(a);
+      const double y = value_of_half(b);
+      const double exact = op == MPI_SUM ? x + y : x * y; // a double holds both
+      const int result = half(op, a, b);
+      const double error = std::abs(value_of_half(result) - exact);
+      ASSERT_LE(error, std::abs(value_of_half(result + 1) - exact)) << a << ' ' << b;
+      if ((result & 0x7fff) == 0) continue;
+      ASSERT_LE(error, std::abs(value_of_half(result - 1) - exact)) << a << ' ' << b;
+    }
+  }
+}
+
+TEST(Op, CombinesComplexNumbersOf16BitParts) {
+  // (1 + 2i)(3 - i) = 5 + 5i and (1 + 2i) + (3 - i) = 4 + i
+  const HalfComplex a{0x3c00, 0x4000};
+  HalfComplex product{0x4200, 0xbc00};
+  HalfComplex sum = product;
+  ops()[MPI_PROD].apply(&a, &product, 1, predefined()[MPI_COMPLEX4]);
+  ops()[MPI_SUM].apply(&a, &sum, 1, predefined()[MPI_COMPLEX4]);
+  EXPECT_TRUE(product.re == 0x4500 && product.im == 0x4500);
+  EXPECT_TRUE(sum.re == 0x4400 && sum.im == 0x3c00);
+  // Each part of a product is rounded once: (1 + 3 * 2^-10)^2 - 1 is not 6 * 2^-10.
+  const HalfComplex b{0x3c03, 0x3c00};
+  HalfComplex square = b;
+  ops()[MPI_PROD].apply(&b, &square, 1, predefined()[MPI_COMPLEX4]);
+  EXPECT_EQ(square.re, 0x1e02);
+  EXPECT_EQ(square.im, 0x4003);
 }
 
 template <class Value, class Index>

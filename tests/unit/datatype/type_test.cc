@@ -122,6 +122,16 @@ TEST(Type, LivesAsLongAsSomethingRefersToIt) {
   const TypeRef last = TypeRef::adopt(*released);
 }
 
+TEST(Type, MayBeNestedDeeperThanTheStack) {
+  TypeRef type = contiguous(2, predefined()[MPI_INT]);
+  for (int level = 0; level < 300'000; ++level)
+    type = level % 2 == 0 ? contiguous(1, *type) : dup(*type);
+  type->commit();
+  EXPECT_TRUE(type->contiguous());
+  EXPECT_EQ(type->size(), 8);
+  type = TypeRef();
+}
+
 TEST(Type, ContiguousMeansOneBlockAtTheBuffer) {
   const Type& int_type = predefined()[MPI_INT];
   const auto is_contiguous = [](TypeRef type) {
@@ -223,6 +233,33 @@ TEST(ElementsIn, CountsBasicElementsUpToEveryByte) {
     }
   }
   EXPECT_GT(checked, 10000);
+}
+
+TEST(BytesOfFirst, AreThoseThatHoldSoManyElements) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 200; ++i) {
+    const oracle::Sample sample = oracle::random_sample(random, i % 5);
+    EXPECT_EQ(bytes_of_first(*sample.type, 0), 0);
+    if (sample.map.size() == 0) {
+      EXPECT_EQ(bytes_of_first(*sample.type, 4), 0);
+      continue;
+    }
+    MPI_Count bytes = 0;
+    MPI_Count elements = 0;
+    while (bytes < std::min<MPI_Count>(3 * sample.map.size(), 500)) {
+      const auto entry = static_cast<std::size_t>(elements) % sample.map.entries.size();
+      bytes += sample.map.entries[entry].size;
+      ASSERT_EQ(bytes_of_first(*sample.type, ++elements), bytes) << elements;
+    }
+  }
+  expect_error(MPI_ERR_COUNT, "MPI_DOUBLE",
+               [&] { (void)bytes_of_first(predefined()[MPI_DOUBLE], MPI_Count{1} << 62); });
+}
+
+// As fast of many elements as of few.
+TEST(BytesOfFirst, AreNotSearched) {
+  const TypeRef row = contiguous(MPI_Count{1} << 60, predefined()[MPI_INT]);
+  EXPECT_EQ(bytes_of_first(*row, (MPI_Count{1} << 59) + 5), 4 * ((MPI_Count{1} << 59) + 5));
 }
 
 TEST(PackedSize, RefusesWhatDoesNotFit) {
