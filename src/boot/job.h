@@ -90,6 +90,8 @@ class Job {
 
   [[nodiscard]] virtual int rank() const = 0; // of this process
   [[nodiscard]] virtual int size() const = 0; // ranks are 0 to size() - 1
+  // How many ranks run this one's program; 0: nobody has said.
+  [[nodiscard]] virtual int ranks_of_program() const { return size(); }
   // Random, known to this job's processes only, and to those that it lets talk to it.
   [[nodiscard]] virtual Secret secret() const = 0;
   // Which of its generations this is: what was published in an earlier one is not fetched.

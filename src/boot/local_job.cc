@@ -24,6 +24,7 @@
 #include <fmt/ranges.h>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -178,6 +179,14 @@ std::optional<LocalJob> LocalJob::join_by_client() {
   LocalJob job = take(std::move(memory), client->rank());
   job.client_ = std::move(client);
   return job;
+}
+
+int LocalJob::ranks_of_program() const {
+  if (client_) return 0; // which tells of this rank alone
+  // They are numbered program by program.
+  const auto same = std::ranges::equal_range(std::views::iota(0, size()), app_number(), {},
+                                             [&](int rank) { return memory_.row(rank).app; });
+  return static_cast<int>(same.size());
 }
 
 std::vector<ProcessSet> LocalJob::process_sets() const {

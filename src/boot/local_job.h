@@ -48,6 +48,7 @@ class LocalJob final : public LaunchedJob {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return memory_.size(); }
+  [[nodiscard]] int ranks_of_program() const override;
   [[nodiscard]] Secret secret() const override { return memory_.header().secret; }
   [[nodiscard]] std::uint32_t generation() const override { return generation_; }
   [[nodiscard]] bool alone() const override { return alone_; }

@@ -123,8 +123,8 @@ void fill_info_env(Library& self, int thread_level) {
     self.info_env.set("command", words[0].substr(0, MPI_MAX_INFO_VAL - 1));
     self.info_env.set("argv", joined(words, 1));
   }
-  self.info_env.set("maxprocs", std::to_string(self.job->size()));
-  self.info_env.set("soft", std::to_string(self.job->size()));
+  if (const int ranks = self.job->ranks_of_program(); ranks != 0)
+    self.info_env.set("maxprocs", std::to_string(ranks));
   self.info_env.set("host", std::string(self.job->host()));
   self.info_env.set("thread_level", level_name(thread_level));
   std::array<char, PATH_MAX> directory;

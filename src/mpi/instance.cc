@@ -24,15 +24,6 @@ void print_warnings(Library& self) {
     std::fprintf(stderr, "macadam: warning: %s\n", warning.c_str());
 }
 
-// Keeps the values of the counters for the tool interface, which outlives the engine.
-void freeze_counters(Library& self) {
-  base::CounterList frozen;
-  for (const base::Counter& row : self.counters.rows()) {
-    frozen.add(row.group, row.name, row.text, self.last_counters.emplace_back(*row.value));
-  }
-  self.counters = std::move(frozen);
-}
-
 // Those that there are already may be in use by the very call that needs an instance.
 void begin_observers(Process& self) {
   if (self.profile)
@@ -71,8 +62,6 @@ Instance::Instance(Process& process, std::uint32_t entered)
   shares_cores_ = nearest().limits().shares_cores;
   engine->partitioned().keep_left_in(process.left_partitions);
 
-  process.counters = {};
-  process.last_counters.clear();
   engine->list_counters(process.counters);
   coll->panels.list(process.counters);
   windows.counters.list(process.counters);
@@ -82,7 +71,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
 }
 
 Instance::~Instance() {
-  freeze_counters(process_);
+  process_.counters.keep_totals(); // for the tool interface, which outlives the engine
 }
 
 // If it fails, who waits for this process's address is told that there will be none.

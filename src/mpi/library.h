@@ -24,7 +24,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -116,7 +115,6 @@ class Library {
   bool settings_used = false;                 // by an instance: most cannot be changed any more
   std::vector<std::string> settings_warnings; // for rank 0 to print
   base::CounterList counters;
-  std::deque<std::uint64_t> last_counters; // behind `counters` while there is no instance
 
   // Where the job and the networks come from: this machine (mpi/network.h) from the first use on,
   // unless the simulator has set its own.
@@ -141,9 +139,6 @@ class Library {
   ErrorCodes error_codes;
   Keyvals keyvals;
   PredefinedAttributes attribute_values;
-  // Handles of a datatype beyond its first, given out by MPI_Type_get_contents: freeing one of them
-  // does not end the type's attributes.
-  std::map<const datatype::Type*, int> more_type_handles;
   // What MPI_Type_create_f90_* has given out, by combiner and arguments.
   std::map<std::pair<int, std::vector<int>>, datatype::TypeRef> f90_types;
   HandleTable handles;

@@ -7,6 +7,7 @@
 #include "mpi/process.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace macadam::mpi {
@@ -16,26 +17,6 @@ using base::SettingRow;
 
 std::span<const SettingRow> rows() {
   return base::setting_rows();
-}
-
-// Settings that choose among words have a unit like "automatic|cma|pipeline".
-bool has_choices(const SettingRow& row) {
-  return std::strchr(row.unit, '|') != nullptr;
-}
-
-ToolEnum* enum_of(Tool& tool, const SettingRow& row) {
-  if (!has_choices(row)) return nullptr;
-  ToolEnum& found = tool.enums[&row];
-  if (found.items.empty()) {
-    found.name = row.name;
-    std::string_view rest = row.unit;
-    for (std::size_t bar = 0; bar != std::string_view::npos;) {
-      bar = rest.find('|');
-      found.items.emplace_back(rest.substr(0, bar));
-      if (bar != std::string_view::npos) rest.remove_prefix(bar + 1);
-    }
-  }
-  return &found;
 }
 
 // A setting in the tool interface's types: a number is an MPI_COUNT, a text is MPI_CHARs with a
@@ -49,6 +30,23 @@ bool is_text(const SettingRow& row) {
 MPI_Datatype type_of(const SettingRow& row) {
   if (is_text(row)) return MPI_CHAR;
   return is_number(row) ? MPI_COUNT : MPI_INT;
+}
+
+// Settings that choose among words have a unit like "automatic|cma|pipeline". Only an MPI_INT may
+// have an enumeration.
+ToolEnum* enum_of(Tool& tool, const SettingRow& row) {
+  if (type_of(row) != MPI_INT || std::strchr(row.unit, '|') == nullptr) return nullptr;
+  ToolEnum& found = tool.enums[&row];
+  if (found.items.empty()) {
+    found.name = row.name;
+    std::string_view rest = row.unit;
+    for (std::size_t bar = 0; bar != std::string_view::npos;) {
+      bar = rest.find('|');
+      found.items.emplace_back(rest.substr(0, bar));
+      if (bar != std::string_view::npos) rest.remove_prefix(bar + 1);
+    }
+  }
+  return &found;
 }
 
 constexpr int text_room = base::longest_text + 1;
@@ -97,7 +95,11 @@ void t_init_thread(Library& self, int required, int* provided) {
   if (!self.tool) self.tool = std::make_unique<Tool>();
   ++self.tool->users;
   self.read_settings();
-  tool_output(provided, required); // these functions take the lock at every level
+  // These functions take the lock at every level: of those that exist, the lowest that suffices.
+  constexpr std::array<int, 3> levels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
+                                      MPI_THREAD_SERIALIZED};
+  const auto* const least = std::ranges::lower_bound(levels, required);
+  tool_output<int>(provided, least != levels.end() ? *least : MPI_THREAD_MULTIPLE);
 }
 
 void t_finalize(Library& self) {
@@ -207,15 +209,15 @@ void t_enum_get_info(Library& self, MPI_T_enum enumtype, int* num, char* name, i
   tool_string(found.name, name, name_len);
 }
 
-void t_enum_get_item(Library& self, MPI_T_enum enumtype, int indx, int* value, char* name,
+void t_enum_get_item(Library& self, MPI_T_enum enumtype, int index, int* value, char* name,
                      int* name_len) {
   const ToolEnum& found = enumeration(tool(self), enumtype);
-  if (indx < 0 || static_cast<std::size_t>(indx) >= found.items.size()) {
-    base::fail(MPI_T_ERR_INVALID_ITEM, "item {} does not exist; there are {}", indx,
+  if (index < 0 || static_cast<std::size_t>(index) >= found.items.size()) {
+    base::fail(MPI_T_ERR_INVALID_ITEM, "item {} does not exist; there are {}", index,
                found.items.size());
   }
-  tool_output(value, indx);
-  tool_string(found.items[static_cast<std::size_t>(indx)], name, name_len);
+  tool_output(value, index);
+  tool_string(found.items[static_cast<std::size_t>(index)], name, name_len);
 }
 
 } // namespace macadam::mpi

@@ -29,9 +29,10 @@ struct CvarHandle {
 };
 
 struct PvarHandle {
-  std::size_t index; // of the counter, in Library::counters
+  const base::Counter* counter;
   MPI_T_pvar_session session;
-  std::uint64_t zero; // value of the counter that this handle shows as 0
+  std::uint64_t zero = 0; // value of the counter that this handle shows as 0
+  std::uint64_t most = 0; // of the counter, as far as this handle has seen
 };
 
 // The tool interface (MPI_T): control variables are the settings, performance variables the

@@ -99,7 +99,7 @@ void t_category_get_categories(Library& self, int cat_index, int, int[]) {
 void t_category_changed(Library& self, int* update_number) {
   tool(self);
   check_tool_output(update_number, "update_number");
-  *update_number = self.settings_used ? 1 : 0; // the first instance adds the counters
+  *update_number = static_cast<int>(self.counters.rows().size()); // instances and networks add some
 }
 
 void t_category_get_num_events(Library& self, int cat_index, int* num_events) {

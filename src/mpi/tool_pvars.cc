@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tool interface: performance variables. Counters are always on (continuous); a handle that is
-// reset or written only shifts what it shows.
+// reset or written only shifts what it shows. A watermark is read-only: from a reset on it would
+// have to begin at the present level, which the list does not have.
 #include "base/error.h"
 #include "mpi/calls.h"
 #include "mpi/process.h"
 #include "mpi/tool.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace macadam::mpi {
@@ -14,8 +16,7 @@ namespace {
 using base::Counter;
 
 int class_of(const Counter& counter) {
-  return std::string_view(counter.name).ends_with("_most") ? MPI_T_PVAR_CLASS_HIGHWATERMARK
-                                                           : MPI_T_PVAR_CLASS_COUNTER;
+  return counter.is_watermark() ? MPI_T_PVAR_CLASS_HIGHWATERMARK : MPI_T_PVAR_CLASS_COUNTER;
 }
 
 void check_session(const Tool& tool, MPI_T_pvar_session session) {
@@ -42,8 +43,20 @@ void check_continuous(Tool& tool, MPI_T_pvar_session session, MPI_T_pvar_handle 
              "the variable is continuous; it cannot be started or stopped");
 }
 
-std::uint64_t count(const Library& self, const PvarHandle& handle) {
-  return *self.counters.rows()[handle.index].value;
+// The same, where it is to be written.
+PvarHandle& writable(Tool& tool, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+  PvarHandle& found = variable(tool, session, handle);
+  if (found.counter->is_watermark())
+    base::fail(MPI_T_ERR_PVAR_NO_WRITE, "{} is read-only; it cannot be written or reset",
+               found.counter->name);
+  return found;
+}
+
+// A message that changes its protocol on the way is taken back from what it was counted as, but
+// what tools see of a counter never falls.
+std::uint64_t count(PvarHandle& handle) {
+  handle.most = std::max(handle.most, handle.counter->total());
+  return handle.most;
 }
 
 } // namespace
@@ -67,9 +80,9 @@ void t_pvar_get_info(Library& self, int pvar_index, char* name, int* name_len, i
   tool_output(datatype, MPI_UNSIGNED_LONG_LONG);
   tool_output(enumtype, MPI_T_ENUM_NULL);
   tool_output<int>(bind, MPI_T_BIND_NO_OBJECT);
-  tool_output(readonly, 0);
+  tool_output(readonly, counter.is_watermark() ? 1 : 0);
   tool_output(continuous, 1);
-  tool_output(atomic, 1);
+  tool_output(atomic, counter.is_watermark() ? 0 : 1);
 }
 
 void t_pvar_get_index(Library& self, const char* name, int var_class, int* pvar_index) {
@@ -111,8 +124,8 @@ void t_pvar_handle_alloc(Library& self, MPI_T_pvar_session session, int pvar_ind
   check_session(mine, session);
   check_tool_index(pvar_index, self.counters.rows().size(), "performance variable");
   check_tool_output(handle, "handle");
-  auto made =
-      std::make_unique<PvarHandle>(PvarHandle{static_cast<std::size_t>(pvar_index), session, 0});
+  const Counter& counter = self.counters.rows()[static_cast<std::size_t>(pvar_index)];
+  auto made = std::make_unique<PvarHandle>(PvarHandle{&counter, session});
   *handle = reinterpret_cast<MPI_T_pvar_handle>(made.get());
   mine.pvar_handles[*handle] = std::move(made);
   tool_output(count, 1);
@@ -135,35 +148,36 @@ void t_pvar_stop(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle ha
 }
 
 void t_pvar_read(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
-  const PvarHandle& found = variable(tool(self), session, handle);
+  PvarHandle& found = variable(tool(self), session, handle);
   check_tool_output(buf, "buf");
-  *static_cast<unsigned long long*>(buf) = count(self, found) - found.zero;
+  *static_cast<unsigned long long*>(buf) = count(found) - found.zero;
 }
 
 void t_pvar_write(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                   const void* buf) {
-  PvarHandle& found = variable(tool(self), session, handle);
+  PvarHandle& found = writable(tool(self), session, handle);
   check_tool_output(buf, "buf");
-  found.zero = count(self, found) - *static_cast<const unsigned long long*>(buf);
+  found.zero = count(found) - *static_cast<const unsigned long long*>(buf);
 }
 
 void t_pvar_reset(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
   Tool& mine = tool(self);
   if (handle != MPI_T_PVAR_ALL_HANDLES) {
-    PvarHandle& found = variable(mine, session, handle);
-    found.zero = count(self, found);
+    PvarHandle& found = writable(mine, session, handle);
+    found.zero = count(found);
     return;
   }
   check_session(mine, session);
   for (const auto& [key, found] : mine.pvar_handles) {
-    if (found->session == session) found->zero = count(self, *found);
+    if (found->session == session && !found->counter->is_watermark()) found->zero = count(*found);
   }
 }
 
 void t_pvar_readreset(Library& self, MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                       void* buf) {
+  PvarHandle& found = writable(tool(self), session, handle);
   t_pvar_read(self, session, handle, buf);
-  t_pvar_reset(self, session, handle);
+  found.zero = count(found);
 }
 
 } // namespace macadam::mpi

@@ -4,6 +4,7 @@
 //   sets          by a session alone: a line of each process set but MPI's own, with the sum of its
 //                 ranks' numbers in the job, added up by its members
 //   hello         a line of rank, size and appnum
+//   asked         a line of what MPI_INFO_ENV says was asked for
 //   work SECONDS  messages of all sizes between all ranks, checked, and collectives
 //   abort CODE    rank 1 calls MPI_Abort while the others wait for it
 //   abort-late CODE  rank 1 calls MPI_Abort when all have printed and wait, or compute, as rank 2
@@ -43,6 +44,17 @@ static void hello(void) {
   int *appnum, found;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &appnum, &found);
   printf("rank %d of %d, app %d\n", rank, size, found ? *appnum : -1);
+}
+
+static void asked(void) {
+  static const char* const keys[] = {"maxprocs", "soft"};
+  char values[2][MPI_MAX_INFO_VAL];
+  for (int i = 0; i < 2; ++i) {
+    int length = MPI_MAX_INFO_VAL, found;
+    MPI_Info_get_string(MPI_INFO_ENV, keys[i], &length, values[i], &found);
+    if (!found) strcpy(values[i], "not there");
+  }
+  printf("rank %d: maxprocs %s, soft %s\n", rank, values[0], values[1]);
 }
 
 /* Of a set that this process is not in, the rank is MPI_UNDEFINED and the sum 0. */
@@ -195,6 +207,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (strcmp(action, "hello") == 0) {
     hello();
+  } else if (strcmp(action, "asked") == 0) {
+    asked();
   } else if (strcmp(action, "work") == 0) {
     work(number);
   } else if (strcmp(action, "late") == 0) {

@@ -225,8 +225,12 @@ class Mistakes(LaunchTest):
                 (["-n", 2], "no program to run was given"),
                 (["-n", 2, ":", "true"], "no program to run was given"),
                 (["true", ":"], "no program to run was given"),
-                (["-n", 0, "true"], "-n: Value 0 not in range 1 to 1048576"),
-                (["-np", "two", "true"], "-np: Value two not in range 1 to 1048576"),
+                (["-n", 0, "true"], '-n: "0" is no decimal number from 1 to 1048576'),
+                (["-np", "two", "true"], '-np: "two" is no decimal number from 1 to 1048576'),
+                (["-n", "010", "true"], '-n: "010" is no decimal number from 1 to 1048576'),
+                (["-n", "0x2", "true"], '-n: "0x2" is no decimal number from 1 to 1048576'),
+                (["-n", 1048577, "true"], '-n: "1048577" is no decimal number from 1 to 1048576'),
+                (["-usize", "0b11", "true"], '-usize: "0b11" is no decimal number from 1 to 4096'),
                 (["-frobnicate", "true"], "unknown option -frobnicate"),
                 (["-hosted", "true"], "unknown option -hosted; there is --host"),  # neither -h nor a cluster
                 (["-Verbose", "true"], "unknown option -Verbose; there is --verbose"),
@@ -234,9 +238,10 @@ class Mistakes(LaunchTest):
                 (["-l", "-V=", "-n", 1, "-frob", 2, "true"], "unknown option -frob"),
                 (["-n"], "-n needs COUNT"),
                 (["-env", "A"], "-env needs NAME VALUE"),
-                (["-perhost", 0, "true"], "-perhost: Value 0 not in range 1 to 4096"),
+                (["-perhost", 0, "true"], '-perhost: "0" is no decimal number from 1 to 4096'),
                 (["-configfile", "/no/such", "true"],
                  "-configfile /no/such: No such file or directory"),
+                (["-configfile", "/etc", "true"], "-configfile /etc: Is a directory"),
                 (["-configfile"], "-configfile needs FILE"),
                 (["--mca", "btl"], "--mca needs NAME VALUE"),
                 (["--mca", "btl", "self", "--gmca", "btl_tcp_if_include", "eth1", "true"], "parameter "
@@ -284,6 +289,10 @@ class Mistakes(LaunchTest):
         self.environment["MPIEXEC_TIMEOUT"] = "soon"
         self.assert_fails(self.mpiexec("true"), 2,
                           'mpiexec: MPIEXEC_TIMEOUT: "soon" is no number of seconds above 0')
+
+    def test_time_limit_beyond_the_clock(self):
+        for seconds in ("1e10", "1e300", "inf"):
+            self.assert_ran(self.mpiexec("-timeout", seconds, "-n", 1, "sleep", 0.2))
 
     def test_program_that_cannot_be_started(self):
         for program, why in (("/no/such/program", "No such file or directory"),
@@ -358,6 +367,13 @@ class Habits(LaunchTest):
             self.assertEqual((result.stdout, result.stderr), ("", ""))
             for name, text in (("run.0.out", "out\n"), ("run.0.err", "error\n")):
                 self.assertEqual(pathlib.Path(folder, name).read_text(), text)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "all")
+            for _ in range(2):  # the second time in place of the first
+                result = self.mpiexec("-n", 3, "-outfile-pattern", file, "-errfile-pattern", file, "sh", "-c",
+                                      "echo out; echo error >&2; sleep 0.1; echo end")
+                self.assert_ran(result, [])
+                self.assertEqual(sorted(file.read_text().split()), ["end"] * 3 + ["error"] * 3 + ["out"] * 3)
         self.assert_fails(self.mpiexec("-n", 1, "-outfile-pattern", "/no/such/%r", "true"), 127,
                           f"mpiexec: rank 0 on host {HOST} could not open the file of its output: "
                           "No such file or directory")

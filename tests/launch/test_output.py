@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from common import RANK, LaunchTest, python
+from common import MPIEXEC, RANK, LaunchTest, python
 
 
 class Labels(LaunchTest):
@@ -78,6 +78,23 @@ class Labels(LaunchTest):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(timeout=5), 130)
             self.assert_nothing_left()
+
+
+class Closed(LaunchTest):
+    """Standard streams that mpiexec was started without."""
+
+    def without(self, streams, *arguments):
+        return self.mpiexec("-c", f'exec {streams}; exec "$0" "$@"', MPIEXEC, *arguments, launcher="/bin/sh").returncode
+
+    def test_what_is_said(self):
+        for streams in ("2>&-", "0<&- 1>&- 2>&-"):
+            self.assertEqual(self.without(streams, "-n", 2, "sh", "-c", "exit 3"), 3)
+            self.assertEqual(self.without(streams, "-n", 2, "/no/such/program"), 127)
+            self.assertEqual(self.without(streams, "-n", 2, "-timeout", 0.5, "sleep", 30), 124)
+
+    def test_labels(self):
+        for streams in ("1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+            self.assertEqual(self.without(streams, "-n", 2, "-l", "sh", "-c", "echo out; echo error >&2"), 0)
 
 
 class Input(LaunchTest):

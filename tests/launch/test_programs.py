@@ -32,6 +32,13 @@ class Programs(LaunchTest):
         result = self.mpiexec("-n", 2, PROGRAM, "hello", ":", "-n", 1, PROGRAM, "hello")
         self.assert_ran(result, [f"rank {r} of 3, app {r // 2}" for r in range(3)])
 
+    def test_what_was_asked_for(self):
+        """Each program knows its own number of ranks, also where these are on several machines."""
+        self.environment["MACADAM_SSH"] = f"{sys.executable} -SE {pathlib.Path(__file__).with_name('remote_shell.py')}"
+        for hosts in ((), ("-map-by", "node", "-host", "one:2,two:2")):
+            result = self.mpiexec(*hosts, "-n", 1, PROGRAM, "asked", ":", "-n", 3, PROGRAM, "asked")
+            self.assert_ran(result, [f"rank {r}: maxprocs {3 if r else 1}, soft not there" for r in range(4)])
+
     def test_process_sets(self):
         """All ranks see all sets, in one order; programs that have one name are one set."""
         result = self.mpiexec("-n", 1, "-pset", "app://master", PROGRAM, "sets", ":",

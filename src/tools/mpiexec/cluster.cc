@@ -104,6 +104,7 @@ void Cluster::start_ranks() {
   check_machines();
   ProxyOrder order;
   order.machines = placement_.machines;
+  order.counts = counts_of(options_.programs);
   order.sets = options_.process_sets();
   order.secret = boot::random_secret();
   order.mpiexec = boot::random_socket_name();

@@ -42,8 +42,6 @@ std::vector<std::string> words_of(const std::string& line, const std::string& pl
 
 std::vector<std::string> read_programs(const std::string& path) {
   std::ifstream file(path);
-  if (!file)
-    throw std::runtime_error(fmt::format("-configfile {}: {}", path, std::strerror(errno)));
   std::vector<std::string> arguments;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -52,6 +50,8 @@ std::vector<std::string> read_programs(const std::string& path) {
     if (!arguments.empty()) arguments.emplace_back(":");
     arguments.insert(arguments.end(), words.begin(), words.end());
   }
+  if (!file.is_open() || file.bad()) // a folder can be opened, but not read
+    throw std::runtime_error(fmt::format("-configfile {}: {}", path, std::strerror(errno)));
   if (arguments.empty())
     throw std::runtime_error(
         fmt::format("-configfile {}: there is no program in it; a line for each, such as "

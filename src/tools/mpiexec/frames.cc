@@ -16,7 +16,7 @@ namespace macadam::tools {
 namespace {
 
 constexpr std::string_view greeting = "\nmacadam mpiexec proxy, version ";
-constexpr int frames_version = 3;
+constexpr int frames_version = 4;
 constexpr std::size_t longest_noise = 64 << 10; // before the greeting
 constexpr std::uint32_t longest_frame = 256 << 20;
 

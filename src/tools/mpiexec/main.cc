@@ -14,13 +14,26 @@
 
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+namespace {
+
+// Standard streams that mpiexec was started without: else pipes and sockets of its own would take
+// their numbers, and what is meant for a stream would go there.
+void open_standard_streams() {
+  for (const int stream : {0, 1, 2})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR); // gets the lowest number
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
   using namespace macadam::tools;
   using namespace macadam::boot;
+  open_standard_streams();
   try {
     if (argc == 3 && std::string_view(argv[1]) == serve_word) return serve_lone_program(argv[2]);
     if (argc == 2 && std::string_view(argv[1]) == proxy_word) return run_proxy();
@@ -35,9 +48,10 @@ int main(int argc, char** argv) {
                        !is_here || options.label));
     if (!is_here) return Cluster(options, std::move(placement)).run();
     const auto ranks = static_cast<std::uint32_t>(options.ranks());
-    return Supervisor(options, JobMemory::create({{host_name(), ranks}}, 0, usable_cores(),
-                                                 options.process_sets()))
-        .run();
+    JobMemory memory =
+        JobMemory::create({{host_name(), ranks}}, 0, usable_cores(), options.process_sets());
+    number_programs(memory, counts_of(options.programs));
+    return Supervisor(options, std::move(memory)).run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mpiexec: %s\n", error.what());
     return 2;

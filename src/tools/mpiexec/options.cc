@@ -39,6 +39,9 @@ constexpr const char* description =
     "the signal's number if a signal ended it, 124 after -timeout. SIGUSR1 prints what every rank\n"
     "waits for; SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2, SIGTSTP and SIGCONT are passed on.";
 
+// Seconds, three years: clocks and counts of beats have room for so much.
+constexpr double longest_time = 1e8;
+
 constexpr const char* footer =
     "Long options may have one dash or two. -configfile FILE, alone, reads all from a file with a "
     "line\nfor each program. Options of other launchers are taken where they change nothing (-v "
@@ -101,6 +104,15 @@ bool is_count(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Of a count. CLI11's own check also takes numbers to other bases, 010 for 8.
+auto up_to(int most) {
+  return [most](const std::string& text) {
+    const bool good =
+        is_count(text) && text.front() != '0' && text.size() <= 9 && std::stoi(text) <= most;
+    return good ? "" : "\"" + text + "\" is no decimal number from 1 to " + std::to_string(most);
+  };
+}
+
 // The words of --map-by: "node", "ppr:2:node", and what Open MPI takes behind them, ":PE=2", also
 // alone.
 struct MapBy {
@@ -143,7 +155,7 @@ struct Parser {
     app.add_option("-n,--np,-c,--ntasks", program.ranks,
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
-        ->check(CLI::Range(1, most_ranks_of_job));
+        ->check(up_to(most_ranks_of_job));
   }
 
   // The option of a name with its dashes; null: there is none.
@@ -193,8 +205,9 @@ struct Parser {
                    "with those of other programs of that name")
         ->option_text("NAME")
         ->check(check_set_name);
-    app.add_flag("-l,--label,--prepend-rank,--tag-output", options.label,
-                 "Begin every line of output with the rank that wrote it; lines stay whole");
+    app.add_flag(
+        "-l,--label,--prepend-rank,--tag-output", options.label,
+        "Begin every line of output with the rank that wrote it; lines up to 1 MiB stay whole");
     app.add_option("--timeout", options.timeout_seconds,
                    "End the job after so long, and print what every rank was waiting for")
         ->option_text("SECONDS")
@@ -204,7 +217,7 @@ struct Parser {
            "How many processes the job should have at most with those that it spawns, which "
            "is what MPI_UNIVERSE_SIZE tells it (the cores that mpiexec may use)")
         ->option_text("COUNT")
-        ->check(CLI::Range(1, most_ranks));
+        ->check(up_to(most_ranks));
     add_binding(options);
     add_output_files(options);
     app.add_option_function<std::string>(
@@ -319,7 +332,7 @@ struct Parser {
     app.add_option("--ppn,--perhost,--npernode,--ntasks-per-node,-N", program.per_host,
                    "How many ranks of this program are on each machine, whatever its slots")
         ->option_text("COUNT")
-        ->check(CLI::Range(1, most_ranks));
+        ->check(up_to(most_ranks));
     app.add_option_function<std::string>(
            "--map-by", [this, &program](const std::string& text) { read_map_by(program, text); },
            "slot: fill one machine after the other (default); node: a rank for each machine in "
@@ -504,11 +517,16 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
 
 } // namespace
 
-int Options::ranks() const {
-  int sum = 0;
+std::vector<int> counts_of(const std::vector<Program>& programs) {
+  std::vector<int> counts;
   for (const Program& program : programs)
-    sum += program.ranks;
-  return sum;
+    counts.push_back(program.ranks);
+  return counts;
+}
+
+int Options::ranks() const {
+  const std::vector<int> counts = counts_of(programs);
+  return std::accumulate(counts.begin(), counts.end(), 0);
 }
 
 std::vector<boot::NamedRanks> Options::process_sets() const {
@@ -572,6 +590,8 @@ Options read_options(int argc, char** argv) {
   }
   if (options.is_mpich_abi) find_mpich_abi(options);
   if (options.timeout_seconds == 0) options.timeout_seconds = boot::timeout_of_environment();
+  for (double* const seconds : {&options.timeout_seconds, &options.silence_seconds})
+    *seconds = std::min(*seconds, longest_time);
   return options;
 }
 

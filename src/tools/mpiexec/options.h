@@ -40,6 +40,9 @@ struct Program {
   std::optional<Order> rank_by;      // which of these ranks is where; none: as they were mapped
 };
 
+// How many ranks each of them has.
+std::vector<int> counts_of(const std::vector<Program>& programs);
+
 struct Options {
   std::vector<Program> programs;
   std::vector<Variable> environment; // -genv, -x: of all ranks

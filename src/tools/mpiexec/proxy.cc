@@ -83,6 +83,7 @@ int run_proxy() {
     boot::JobMemory memory = boot::JobMemory::create(order->nodes, order->own, boot::usable_cores(),
                                                      order->sets, order->machines);
     memory.header().secret = order->secret;
+    number_programs(memory, order->counts);
     Supervisor(order->options, std::move(memory), &head, boot::part_of(order->mpiexec, order->own))
         .run();
     return 0;

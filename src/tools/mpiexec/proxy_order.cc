@@ -90,6 +90,7 @@ void write(PacketWriter& packet, const ProxyOrder& order) {
   });
   packet.value(order.own);
   write_all(packet, order.machines, [&](std::uint32_t machine) { packet.value(machine); });
+  write_all(packet, order.counts, [&](int count) { packet.value(count); });
   write_all(packet, order.sets, [&](const boot::NamedRanks& set) {
     packet.text(set.set);
     packet.value(set.first);
@@ -119,6 +120,7 @@ ProxyOrder read_order(PacketReader& packet) {
   });
   order.own = packet.value<std::uint32_t>();
   order.machines = read_all(packet, [&] { return packet.value<std::uint32_t>(); });
+  order.counts = read_all(packet, [&] { return packet.value<int>(); });
   order.sets = read_all(packet, [&] {
     boot::NamedRanks set;
     set.set = packet.text();

@@ -23,6 +23,7 @@ struct ProxyOrder {
   std::vector<boot::Node> nodes;       // the machines of the job,
   std::uint32_t own = 0;               // of which this is one;
   std::vector<std::uint32_t> machines; // by rank
+  std::vector<int> counts;             // ranks of each program, on all machines
   std::vector<boot::NamedRanks> sets;
   boot::Secret secret{};
   std::string mpiexec; // its name (boot::part_of())

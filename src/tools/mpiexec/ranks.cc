@@ -94,10 +94,11 @@ std::string file_name(const std::string& pattern, const std::string& rank,
   return name;
 }
 
-// A stream of the rank goes to a file, if one is wanted. False if there can be none.
+// A stream of the rank goes to a file, if one is wanted, behind what others of this job write
+// there. False if there can be none.
 bool redirect_to_file(const std::string& name, int stream) {
   if (name.empty()) return true;
-  const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   return file >= 0 && dup2(file, stream) >= 0 && close(file) == 0;
 }
 

@@ -16,6 +16,13 @@ namespace macadam::tools {
 
 using boot::RankState;
 
+void number_programs(const boot::JobMemory& memory, const std::vector<int>& counts) {
+  int rank = 0;
+  for (std::size_t app = 0; app < counts.size(); ++app)
+    for (int left = counts[app]; left > 0; --left)
+      memory.row(rank++).app = static_cast<std::int32_t>(app);
+}
+
 RunningJob::RunningJob(int number, std::vector<Program> programs, boot::JobMemory memory,
                        std::optional<Parent> parent)
     : number_(number), programs_(std::move(programs)), memory_(std::move(memory)) {

@@ -16,6 +16,10 @@
 
 namespace macadam::tools {
 
+// Tells each rank of the job which program is its own: they are numbered program by program.
+// `counts`: how many ranks each program has, on all machines.
+void number_programs(const boot::JobMemory& memory, const std::vector<int>& counts);
+
 // What processes get for it before they are ended.
 inline constexpr std::chrono::milliseconds time_to_flush{200};
 
@@ -29,7 +33,8 @@ class RunningJob final : public Questioned {
     int rank;
   };
 
-  // `programs` are those of the ranks of this machine, in their order.
+  // `programs` are those of the ranks of this machine, in their order; of all ranks the memory
+  // knows which is theirs.
   RunningJob(int number, std::vector<Program> programs, boot::JobMemory memory,
              std::optional<Parent> parent = {});
   // A program that was started alone, which is no child of mpiexec. `process` is a descriptor of it
@@ -42,7 +47,6 @@ class RunningJob final : public Questioned {
   [[nodiscard]] int number() const override { return number_; }
   [[nodiscard]] const boot::JobMemory& memory() const { return memory_; }
   [[nodiscard]] boot::JobMemory& memory() { return memory_; }
-  [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
   [[nodiscard]] const Program& program_of(int rank) const {
     return programs_[static_cast<std::size_t>(memory_.row(rank).app)];
   }

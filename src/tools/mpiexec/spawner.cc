@@ -113,11 +113,8 @@ void Spawner::launch(Id id, const SpawnParent& parent, int number,
   Pipe gate, started;
   RunningJob& job = launcher_.launch(
       programs, parent, number, {gate.reading_end(), gate.writing_end(), started.writing_end()});
-  std::vector<int> counts;
-  for (const Program& program : programs)
-    counts.push_back(program.ranks);
   job.is_starting = true;
-  starts_.push_back({id, job.number(), started.release_reading_end(), std::move(counts)});
+  starts_.push_back({id, job.number(), started.release_reading_end(), counts_of(programs)});
 }
 
 void Spawner::list(std::vector<pollfd>& polled) {

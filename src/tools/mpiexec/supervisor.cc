@@ -179,24 +179,29 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<base::Threads>& 
                     core_sets,
                     gate};
   const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
-  for (std::size_t app = 0; app < job.programs().size(); ++app) {
-    const Program& program = job.programs()[app];
-    for (int i = 0; i < program.ranks; ++i) {
-      const int rank = job.rank_at(job.started());
-      const bool reads = &job == &first_job() && rank == 0;
-      job.memory().row(rank).app = static_cast<std::int32_t>(app);
-      Streams streams;
-      if (reads && head_ != nullptr) head_->input().open();
-      InputPipe& input = head_ != nullptr ? head_->input() : input_.pipe();
-      streams.in = reads ? input.reading_end() : nothing.get();
-      if (options_.label || head_ != nullptr)
-        output_.add(options_.label ? job.label(rank) : "", streams);
-      streams.files = name_files(options_.output_files, job.label(rank),
-                                 std::string(job.memory().host_of(rank)));
-      const Descriptor out(streams.out), error(streams.error); // the rank has copies
-      job.add(start_rank(start, program, rank, streams));
-      if (reads) input.forget_reading_end();
-    }
+  while (job.started() < job.count()) {
+    const int rank = job.rank_at(job.started());
+    const bool reads = &job == &first_job() && rank == 0;
+    Streams streams;
+    if (reads && head_ != nullptr) head_->input().open();
+    InputPipe& input = head_ != nullptr ? head_->input() : input_.pipe();
+    streams.in = reads ? input.reading_end() : nothing.get();
+    if (options_.label || head_ != nullptr)
+      output_.add(options_.label ? job.label(rank) : "", streams);
+    streams.files =
+        name_files(options_.output_files, job.label(rank), std::string(job.memory().host_of(rank)));
+    empty(streams.files);
+    const Descriptor out(streams.out), error(streams.error); // the rank has copies
+    job.add(start_rank(start, job.program_of(rank), rank, streams));
+    if (reads) input.forget_reading_end();
+  }
+}
+
+// Once, before the first rank that writes there.
+void Supervisor::empty(const OutputFiles& files) {
+  for (const std::string& name : {files.out, files.error}) {
+    std::error_code error; // a rank says why it cannot have its file
+    if (emptied_.insert(name).second) std::filesystem::resize_file(name, 0, error);
   }
 }
 
@@ -218,6 +223,7 @@ RunningJob& Supervisor::launch(std::vector<Program> programs, const SpawnParent&
       {{first_job().memory().own_node().host.data(), static_cast<std::uint32_t>(ranks)}}, 0,
       static_cast<std::uint32_t>(cores));
   describe(memory);
+  number_programs(memory, counts_of(programs));
   boot::JobHeader& header = memory.header();
   header.has_parent = 1;
   header.parent_rank = static_cast<std::uint32_t>(parent.rank);

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ class Supervisor final : private Services::Directory {
   void start_first_job();
   // Starts the processes of a job that has none.
   void start_ranks(RunningJob& job, const std::vector<base::Threads>& core_sets, const Gate& gate);
+  void empty(const OutputFiles& files);
   void wait_for_events();
   [[nodiscard]] Clock::duration longest_wait() const;
   void on_deadlines();
@@ -120,7 +122,8 @@ class Supervisor final : private Services::Directory {
   std::uint64_t ends_before_ = 0; // for want of memory
   Jobs jobs_;                     // the first one first; others until they have ended
   int last_number_ = 1;
-  std::string reports_; // of jobs that have ended
+  std::set<std::string> emptied_; // names of files that ranks append their output to
+  std::string reports_;           // of jobs that have ended
   Services services_;
   bool failed_ = false;
   bool ending_ = false;

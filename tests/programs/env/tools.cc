@@ -4,7 +4,116 @@
 // codes.
 #include "check.h"
 
+#include <functional>
+#include <memory>
+
 namespace {
+
+// One performance variable, by a handle that is reset when it is made.
+struct Variable {
+  Variable(const char* name, int kind) {
+    int index = -1, count = 0;
+    OK(MPI_T_pvar_get_index(name, kind, &index));
+    OK(MPI_T_pvar_session_create(&session));
+    OK(MPI_T_pvar_handle_alloc(session, index, nullptr, &handle, &count));
+    OK(MPI_T_pvar_reset(session, MPI_T_PVAR_ALL_HANDLES));
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { MPI_T_pvar_session_free(&session); }
+  unsigned long long read() const {
+    unsigned long long value = 0;
+    OK(MPI_T_pvar_read(session, handle, &value));
+    return value;
+  }
+  MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
+  MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
+};
+
+// A level that exists, whatever is asked for.
+void levels() {
+  for (const int required : {-1, 0, 1, 12345, static_cast<int>(MPI_THREAD_SERIALIZED)}) {
+    int provided = -1;
+    OK(MPI_T_init_thread(required, &provided));
+    OK(MPI_T_finalize());
+    CHECK(provided == MPI_THREAD_SINGLE || provided == MPI_THREAD_FUNNELED ||
+          provided == MPI_THREAD_SERIALIZED || provided == MPI_THREAD_MULTIPLE);
+    if (check::is_macadam()) CHECK(provided >= required || provided == MPI_THREAD_MULTIPLE);
+  }
+}
+
+// Rank 0 sends to rank 1, which is late.
+void exchange(MPI_Comm comm, const std::function<void()>& look) {
+  std::vector<char> data(1000);
+  if (check::rank == 0) {
+    OK(MPI_Send(data.data(), 1000, MPI_CHAR, 1, 5, comm));
+    OK(MPI_Send(nullptr, 0, MPI_CHAR, 1, 6, comm));
+    OK(MPI_Recv(nullptr, 0, MPI_CHAR, 1, 7, comm, MPI_STATUS_IGNORE));
+  } else if (check::rank == 1) {
+    OK(MPI_Recv(nullptr, 0, MPI_CHAR, 0, 6, comm, MPI_STATUS_IGNORE));
+    look();
+    OK(MPI_Recv(data.data(), 1000, MPI_CHAR, 0, 5, comm, MPI_STATUS_IGNORE));
+    OK(MPI_Send(nullptr, 0, MPI_CHAR, 0, 7, comm));
+  }
+}
+
+// What was held at most is known of the whole life of the process: no reset makes it less.
+void watermarks() {
+  if (!check::is_macadam()) return;
+  const Variable most("unexpected_bytes_most", MPI_T_PVAR_CLASS_HIGHWATERMARK);
+  unsigned long long value = 0;
+  CHECK_EQUAL(MPI_T_pvar_reset(most.session, most.handle), MPI_T_ERR_PVAR_NO_WRITE);
+  CHECK_EQUAL(MPI_T_pvar_write(most.session, most.handle, &value), MPI_T_ERR_PVAR_NO_WRITE);
+  CHECK_EQUAL(MPI_T_pvar_readreset(most.session, most.handle, &value), MPI_T_ERR_PVAR_NO_WRITE);
+  if (check::size < 2) return;
+  exchange(MPI_COMM_WORLD, [&] {
+    CHECK(most.read() >= 1000);
+    OK(MPI_T_pvar_reset(most.session, MPI_T_PVAR_ALL_HANDLES));
+    CHECK(most.read() >= 1000);
+  });
+}
+
+bool is_one_machine() {
+  MPI_Comm here;
+  int size = 0;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here));
+  OK(MPI_Comm_size(here, &size));
+  OK(MPI_Comm_free(&here));
+  return size == check::size;
+}
+
+// A handle goes on counting where MPI starts again, as it does on one machine.
+std::unique_ptr<Variable> sent;
+unsigned long long counted = 0;
+
+void counts_at_first() {
+  if (!check::is_macadam() || check::size < 2 || !is_one_machine()) return;
+  for (int i = 0; i < 50; ++i) // more than it takes to start again
+    exchange(MPI_COMM_WORLD, [] {});
+  sent = std::make_unique<Variable>("eager_sent", MPI_T_PVAR_CLASS_COUNTER);
+  exchange(MPI_COMM_WORLD, [] {});
+  counted = sent->read();
+  CHECK(counted >= (check::rank < 2 ? 1 : 0));
+}
+
+void counts_on() {
+  if (!sent) return;
+  const unsigned long long at_end = sent->read();
+  CHECK(at_end >= counted);
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comm;
+  OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+  OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
+  OK(MPI_Comm_create_from_group(group, "again", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+  exchange(comm, [] {});
+  CHECK(sent->read() >= at_end + (check::rank < 2 ? 1 : 0));
+  CHECK(sent->read() < at_end + 1000);
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Group_free(&group));
+  OK(MPI_Session_finalize(&session));
+  sent.reset();
+}
 
 void control_variables() {
   int count = 0;
@@ -18,6 +127,7 @@ void control_variables() {
     OK(MPI_T_cvar_get_info(i, name, &name_length, &verbosity, &type, &choices, text, &text_length,
                            &bind, &scope));
     CHECK_EQUAL(name_length, static_cast<int>(std::strlen(name)) + 1);
+    CHECK(type == MPI_INT || choices == MPI_T_ENUM_NULL);
     int index = -1;
     OK(MPI_T_cvar_get_index(name, &index));
     CHECK_EQUAL(index, i);
@@ -129,17 +239,21 @@ int main(int argc, char** argv) {
   if (MPI_T_cvar_get_num(&count) != MPI_T_ERR_NOT_INITIALIZED) return 1;
   OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided)); // as tools do, before MPI_Init
   CHECK_EQUAL(provided, MPI_THREAD_MULTIPLE);
+  levels();
   control_variables();
   threads_of_tools();
   OK(MPI_Init(&argc, &argv));
   const int code = check::run_parts(argc, argv,
                                     {{"control_variables", control_variables},
                                      {"performance_variables", performance_variables},
+                                     {"watermarks", watermarks},
+                                     {"counts_at_first", counts_at_first},
                                      {"categories", categories},
                                      {"changes_under_way", changes_under_way},
                                      {"threads_of_tools", threads_of_tools},
                                      {"errors_are_tool_codes", errors_are_tool_codes}});
   control_variables(); // still there after MPI_Finalize
+  counts_on();
   OK(MPI_T_finalize());
   return code;
 }

@@ -96,6 +96,20 @@ void medium_senders_wait() {
   }
 }
 
+// The sender leaves a copy, of what began as another protocol.
+void no_counter_falls() {
+  if (!check::is_macadam() || check::rank > 1) return;
+  Counter read("send_rndv_read"), early("sender_early");
+  left_behind(1, [&](auto& data) {
+    MPI_Request request;
+    OK(MPI_Isend(data[0].data(), medium, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request));
+    const auto read_then = read.since(), early_then = early.since();
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(read.since() >= read_then);
+    CHECK(early.since() >= early_then);
+  });
+}
+
 // Programs that test, and persistent sends.
 void medium_senders_test() {
   left_behind(3, [](auto& data) {
@@ -148,6 +162,7 @@ int main(int argc, char** argv) {
        {"medium_sender_early", medium_sender_early},
        {"medium_senders_wait", medium_senders_wait},
        {"medium_senders_test", medium_senders_test},
+       {"no_counter_falls", no_counter_falls},
        {"medium_receiver_early", [] { row(medium, Early::receiver, "recv_rndv"); }},
        {"large_sender_early", [] { row(large, Early::sender, "send_rndv_read"); }},
        {"large_receiver_early", [] { row(large, Early::receiver, "recv_rndv"); }},
