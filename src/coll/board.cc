@@ -250,6 +250,15 @@ void Panels::free_left() noexcept {
   });
 }
 
+bool Panels::strangers_left(engine::Rank own) noexcept {
+  free_left();
+  const auto may_read = [&](engine::Rank rank) {
+    return rank >= own && engine_.peer(rank).state != engine::PeerState::failed;
+  };
+  return std::ranges::none_of(
+      retired_, [&](const std::unique_ptr<Board>& board) { return board->any_of(may_read); });
+}
+
 void Panels::list(base::CounterList& list) const {
   list.add("collectives", "coll_shared", "collectives done in shared memory, without messages",
            collectives);

@@ -52,6 +52,10 @@ class Panels {
   // It is freed when all others have left the board.
   void retire(std::unique_ptr<Board> board) noexcept;
 
+  // Whether processes of other jobs, whose ranks are `own` and above, read no retired panel any
+  // more. Those of this job end together.
+  [[nodiscard]] bool strangers_left(engine::Rank own) noexcept;
+
   void list(base::CounterList& list) const;
   std::uint64_t collectives = 0; // done on boards
   PanelShape shape;              // the same in all processes

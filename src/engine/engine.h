@@ -516,7 +516,7 @@ class Engine final : public Sink {
   // word_wait.cc
   bool look_at_words() noexcept;
   void end_word_waits() noexcept;
-  [[nodiscard]] bool has_failed(const RankMap& group) const noexcept;
+  [[nodiscard]] bool never_comes(const WordWait& wait) const noexcept;
 
   // cancel.cc: operations taken back
   void cancel_pending(ReceiveRequest& receive) noexcept;

@@ -249,6 +249,9 @@ class Transport {
   // Whether it sleeps; if so, what it had stored before is there to be read.
   [[nodiscard]] virtual bool peer_sleeps(Link&) noexcept { return false; }
 
+  // Whether a peer that has failed has ended in good order, so that all it had to store is there.
+  [[nodiscard]] virtual bool has_left(Link&) noexcept { return false; }
+
   // As put() and get(). Writes to one peer land in the order in which they were posted if
   // Limits::orders_writes, and a read or atomic() finds what was written before it. `done` means
   // that the local memory is free; that a write has landed is told by flush(). An operation on a

@@ -19,7 +19,7 @@ bool Engine::look_at_words() noexcept {
     WordWait& wait = *at;
     ++at;
     const bool reached = wait.reached();
-    if (!reached && !(any_failed_ && has_failed(*wait.group))) continue;
+    if (!reached && !(any_failed_ && never_comes(wait))) continue;
     base::List<WordWait>::erase(wait);
     moved = true;
     wait.call(wait, reached);
@@ -34,10 +34,12 @@ void Engine::end_word_waits() noexcept {
   }
 }
 
-bool Engine::has_failed(const RankMap& group) const noexcept {
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const Peer* const peer = peers_.find(group[rank]);
-    if (peer != nullptr && peer->state == PeerState::failed) return true;
+bool Engine::never_comes(const WordWait& wait) const noexcept {
+  for (int rank = 0; rank < wait.group->size(); ++rank) {
+    const Rank process = (*wait.group)[rank];
+    const Peer* const peer = peers_.find(process);
+    if (peer == nullptr || peer->state != PeerState::failed) continue;
+    if (process == wait.writer || !peer->transport->has_left(*peer->link)) return true;
   }
   return false;
 }

@@ -13,8 +13,11 @@ namespace macadam::engine {
 // message.
 struct WordWait : base::ListNode<> {
   const Word* word = nullptr;
-  std::uint64_t value = 0;        // what it waits for, or beyond
-  const RankMap* group = nullptr; // the failure of any of these ends it, too
+  std::uint64_t value = 0; // what it waits for, or beyond
+  // The end of this process ends it, too, and the failure of any of these: they may have been
+  // needed. Others may have left in good order.
+  Rank writer = 0;
+  const RankMap* group = nullptr;
   // Called once, inside of progress; `ok`: the word is there. May free the wait.
   void (*call)(WordWait& wait, bool ok) noexcept = nullptr;
 

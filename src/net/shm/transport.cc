@@ -147,7 +147,8 @@ engine::Link& Transport::connect(Rank rank, engine::PeerState& state) {
   } else if (is_there(peer)) {
     reach(peer);
   } else if (const auto why = processes_.why_never(rank)) {
-    base::fail(MPI_ERR_PROC_ABORTED, "{}", *why);
+    state = engine::PeerState::connecting; // what it has sent is read before it fails
+    give_up(peer, *why);
   } else {
     state = engine::PeerState::connecting;
     if (std::ranges::find(awaited_, &peer) == awaited_.end()) awaited_.push_back(&peer);
@@ -221,14 +222,16 @@ bool Transport::reach_awaited(Sink& sink) {
     }
     awaited_.erase(awaited_.begin() + static_cast<std::ptrdiff_t>(i));
     any = true;
+    if (why) give_up(peer, *why);
     if (peer.ended) continue; // report_failed() tells
-    if (why) {
-      add_fallback(fmt::format("rank {} is not reached: {}", peer.rank, *why));
-      peer.ended = peer.failed = true;
-    }
-    sink.on_peer(peer.rank, why ? engine::PeerState::failed : engine::PeerState::connected);
+    sink.on_peer(peer.rank, engine::PeerState::connected);
   }
   return any;
+}
+
+void Transport::give_up(Peer& peer, const std::string& why) {
+  add_fallback(fmt::format("rank {} is not reached: {}", peer.rank, why));
+  note_end(peer);
 }
 
 // Maps the front of the peer's memory at the first call.
@@ -442,8 +445,15 @@ Peer& Transport::meet_in_seat(const Line& line) {
       line.place < seats.size() ? process_in(seats[line.place]) : std::nullopt;
   if (!process) fail_damaged_line(line.place, line);
   if (seated_.size() <= line.place) seated_.resize(line.place + 1);
+  Peer& peer = peers_.get(*process);
   // It has published, though this process, which may be waiting for that, has not seen it yet.
-  return *(seated_[line.place] = &reach(peers_.get(*process)));
+  try {
+    reach(peer);
+  } catch (const base::Error&) {
+    if (!is_gone(peer)) throw;
+    note_end(peer); // what it has sent is in this process's memory
+  }
+  return *(seated_[line.place] = &peer);
 }
 
 // Those that are taken.
@@ -462,6 +472,7 @@ std::optional<Rank> Transport::process_in(const Seat& seat) const {
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   if (line.bytes < least_body(line.kind)) fail_damaged_line(peer.rank, line);
+  if (peer.header == nullptr && line.kind != Kind::fragment) return; // who has ended wants nothing
   switch (line.kind) {
   case Kind::fragment:
     return on_fragment(peer, line, sink);

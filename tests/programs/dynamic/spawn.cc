@@ -23,8 +23,12 @@ MPI_Comm spawn(const char* role, int count, MPI_Comm comm, int root = 0,
   MPI_Comm inter = MPI_COMM_NULL;
   std::vector<int> codes(static_cast<std::size_t>(count), -1);
   const bool is_root = rank_of(comm) == root;
-  OK(MPI_Comm_spawn(is_root ? self.c_str() : nullptr, is_root ? argv : MPI_ARGV_NULL, count, info,
-                    root, comm, &inter, codes.data()));
+  MPI_Info gone = MPI_INFO_NULL; // elsewhere a handle that means nothing is given
+  OK(MPI_Info_create(&gone));
+  const MPI_Info elsewhere = gone;
+  OK(MPI_Info_free(&gone));
+  OK(MPI_Comm_spawn(is_root ? self.c_str() : nullptr, is_root ? argv : MPI_ARGV_NULL, count,
+                    is_root ? info : elsewhere, root, comm, &inter, codes.data()));
   for (const int code : codes)
     CHECK_EQUAL(code, MPI_SUCCESS);
   CHECK_EQUAL(remote_size_of(inter), count);
@@ -186,6 +190,38 @@ void one_after_the_other() {
   CHECK(descriptors() <= before + 2);
 }
 
+// Children send, free what joins them with this job, and are gone before it receives, or has ended
+// its part of a collective. (Not over networks that lose datagrams: there a process may be gone
+// before it is known that it has connected.)
+void freed_and_gone() {
+  constexpr useconds_t later_us = 200'000;
+  MPI_Comm machine;
+  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+  const bool apart = size_of(machine) != size;
+  OK(MPI_Comm_free(&machine));
+  if (apart) return;
+  MPI_Comm inter = spawn("gone", 2, MPI_COMM_WORLD);
+  if (rank == 0) {
+    usleep(later_us);
+    for (int from = 0; from < 2; ++from) {
+      int got = -1;
+      OK(MPI_Recv(&got, 1, MPI_INT, from, 0, inter, MPI_STATUS_IGNORE));
+      CHECK_EQUAL(got, from);
+    }
+  }
+  OK(MPI_Comm_free(&inter));
+  for (int round = 0; round < 5; ++round) {
+    inter = spawn("gone behind a sum", 2, MPI_COMM_WORLD);
+    MPI_Comm all = merge(inter, 0);
+    if (rank == 1) usleep(later_us / 10);
+    int one = 1, sum = 0;
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
+    CHECK_EQUAL(sum, size + 2);
+    OK(MPI_Comm_free(&all));
+    OK(MPI_Comm_free(&inter));
+  }
+}
+
 // Left to MPI_Finalize.
 void never_disconnected() {
   talk(spawn("leave", 2, MPI_COMM_WORLD));
@@ -215,6 +251,23 @@ int child(int argc, char** argv) {
     char folder[64] = "";
     CHECK(getcwd(folder, sizeof folder) != nullptr);
     CHECK_EQUAL(std::string(folder), "/");
+  }
+  if (role == "gone") {
+    MPI_Request request;
+    OK(MPI_Isend(&rank, 1, MPI_INT, 0, 0, parent, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_free(&parent));
+    OK(MPI_Finalize());
+    return 0;
+  }
+  if (role == "gone behind a sum") {
+    MPI_Comm all = merge(parent, 1);
+    int one = 1, sum = 0;
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
+    OK(MPI_Comm_free(&all));
+    OK(MPI_Comm_free(&parent));
+    OK(MPI_Finalize());
+    return 0;
   }
   if (role == "merge") {
     MPI_Comm intra = merge(parent, 1);
@@ -266,5 +319,6 @@ int main(int argc, char** argv) {
                      {"fewer", fewer},
                      {"not_startable", not_startable},
                      {"one_after_the_other", one_after_the_other},
+                     {"freed_and_gone", freed_and_gone},
                      {"never_disconnected", never_disconnected}});
 }
