@@ -233,6 +233,10 @@ inline void output(const void* address, const char* name) {
 inline void string(const char* text, const char* name) {
   output(text, name);
 }
+// A string with room for so many characters.
+inline void string_or_null(const char* text, int room, const char* name) {
+  if (room > 0) output(text, name);
+}
 template <class Function>
 void callback(Function* function, const char* name) {
   if (function == nullptr) [[unlikely]]

@@ -19,7 +19,7 @@ foreach(file point_to_point collective one_sided datatype communicator environme
   list(APPEND MACADAM_MPICH_ENTRY_POINTS ${PROJECT_BINARY_DIR}/generated/mpich/${file}.cc)
   list(APPEND MACADAM_MPICH_FORTRAN_GLUE ${PROJECT_BINARY_DIR}/generated/mpich/fortran/${file}.cc)
   list(APPEND MACADAM_FORTRAN_GLUE ${PROJECT_BINARY_DIR}/generated/fortran/${file}.cc)
-  list(APPEND MACADAM_FORTRAN_MODULES mpi_${file} mpi_f08_${file})
+  list(APPEND MACADAM_FORTRAN_MODULES mpi_f90_${file} mpi_f08_${file})
 endforeach()
 list(APPEND MACADAM_FORTRAN_MODULES mpi_numbers mpi_constants mpi_extras mpi mpi_f08_types
             mpi_f08_callbacks mpi_f08_constants mpi_f08_extras mpi_f08)

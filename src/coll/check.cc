@@ -118,7 +118,7 @@ Partners partners_of(const Collective& self) {
   const bool root = a.root == (inter ? MPI_ROOT : self.rank());
   const bool to_itself = !inter && !a.in_place;
   const bool gathers = a.check->run == &allgather;
-  const bool spreads = a.check->run == &neighbor_allgather;
+  const bool spreads = a.check->run == &neighbor_allgather || a.check->run == &neighbor_allgatherv;
   switch (a.check->pairs) {
   case Pairs::none:
     break;

@@ -11,12 +11,14 @@ namespace {
 
 using Positions = std::span<const int>;
 
+enum class Lengths { alike, each_its_own };
+
 // Short blocks of parallel edges travel in one message, one behind the other, where all blocks are
 // of one length: then both ends count the same bytes here, or are wrong and told so. 0: each has a
 // message of its own.
 template <class BlockAt>
-std::size_t together(const Collective& self, Positions edges, BlockAt block_at) {
-  if (edges.size() < 2 || !self.arguments.receive.regular()) return 0;
+std::size_t together(const Collective& self, Lengths lengths, Positions edges, BlockAt block_at) {
+  if (edges.size() < 2 || lengths != Lengths::alike) return 0;
   std::size_t bytes = 0;
   for (const int i : edges)
     bytes += block_at(i).bytes();
@@ -24,11 +26,11 @@ std::size_t together(const Collective& self, Positions edges, BlockAt block_at) 
 }
 
 template <class BlockAt>
-std::size_t together(const Collective& self, const Edges& side, BlockAt block_at) {
+std::size_t together(const Collective& self, Lengths lengths, const Edges& side, BlockAt block_at) {
   std::size_t bytes = 0;
   if (side.parallel()) {
     side.for_each_rank([&](int rank, Positions edges) {
-      if (rank != self.rank()) bytes += together(self, edges, block_at);
+      if (rank != self.rank()) bytes += together(self, lengths, edges, block_at);
     });
   }
   return bytes;
@@ -54,13 +56,13 @@ void copy_own(const Collective& self, Positions from, Positions to, BlockFor blo
 // has for itself it copies, last, when the others have theirs or can fetch it. `block_for(i)` is
 // the block for destination i.
 template <class BlockFor>
-Task exchange(Collective& self, BlockFor block_for) {
+Task exchange(Collective& self, Lengths lengths, BlockFor block_for) {
   const Edges& sources = *self.arguments.sources;
   const Edges& destinations = *self.arguments.destinations;
   const Blocks& in = self.arguments.receive;
   const auto block_from = [&in](int i) { return in[i]; };
-  const std::size_t arriving = together(self, sources, block_from);
-  const Scratch memory(self, arriving + together(self, destinations, block_for));
+  const std::size_t arriving = together(self, lengths, sources, block_from);
+  const Scratch memory(self, arriving + together(self, lengths, destinations, block_for));
   std::byte* next = memory.bytes();
   Batch batch(self);
   Positions own_from, own_to;
@@ -68,7 +70,7 @@ Task exchange(Collective& self, BlockFor block_for) {
   sources.for_each_rank([&](int rank, Positions edges) {
     if (rank == self.rank()) {
       own_from = edges;
-    } else if (const std::size_t bytes = together(self, edges, block_from); bytes > 0) {
+    } else if (const std::size_t bytes = together(self, lengths, edges, block_from); bytes > 0) {
       batch.receive(rank, self.bytes(next, bytes));
       next += bytes;
     } else {
@@ -79,7 +81,7 @@ Task exchange(Collective& self, BlockFor block_for) {
   destinations.for_each_rank([&](int rank, Positions edges) {
     if (rank == self.rank()) {
       own_to = edges;
-    } else if (const std::size_t bytes = together(self, edges, block_for); bytes > 0) {
+    } else if (const std::size_t bytes = together(self, lengths, edges, block_for); bytes > 0) {
       const std::byte* const message = next;
       for (const int i : edges) {
         const Data block = block_for(i);
@@ -98,7 +100,7 @@ Task exchange(Collective& self, BlockFor block_for) {
   if (arriving == 0) co_return;
   next = memory.bytes();
   sources.for_each_rank([&](int rank, Positions edges) {
-    if (rank == self.rank() || together(self, edges, block_from) == 0) return;
+    if (rank == self.rank() || together(self, lengths, edges, block_from) == 0) return;
     for (const int i : edges) {
       const Data block = in[i];
       copy(self.bytes(next, block.bytes()), block);
@@ -110,11 +112,21 @@ Task exchange(Collective& self, BlockFor block_for) {
 } // namespace
 
 Task neighbor_allgather(Collective& self) {
-  return exchange(self, [&send = self.arguments.send](int) { return send[0]; });
+  return exchange(self, Lengths::alike, [&send = self.arguments.send](int) { return send[0]; });
+}
+
+Task neighbor_allgatherv(Collective& self) {
+  return exchange(self, Lengths::each_its_own,
+                  [&send = self.arguments.send](int) { return send[0]; });
 }
 
 Task neighbor_alltoall(Collective& self) {
-  return exchange(self, [&send = self.arguments.send](int i) { return send[i]; });
+  return exchange(self, Lengths::alike, [&send = self.arguments.send](int i) { return send[i]; });
+}
+
+Task neighbor_alltoallv(Collective& self) {
+  return exchange(self, Lengths::each_its_own,
+                  [&send = self.arguments.send](int i) { return send[i]; });
 }
 
 } // namespace macadam::coll

@@ -36,10 +36,12 @@ Task reduce_scatter(Collective& self);
 // send, receive: vectors. op.
 Task scan(Collective& self);
 Task exscan(Collective& self);
-// send: vector. receive: a block a source. neighbors. Also Neighbor_allgatherv.
+// send: vector. receive: a block a source, all of one length but in the second. neighbors.
 Task neighbor_allgather(Collective& self);
-// send: a block a destination. receive: a block a source. neighbors. Also Neighbor_alltoallv and
-// Neighbor_alltoallw.
+Task neighbor_allgatherv(Collective& self);
+// send: a block a destination. receive: a block a source. All are of one length, but not in the
+// second, which is also Neighbor_alltoallw. neighbors.
 Task neighbor_alltoall(Collective& self);
+Task neighbor_alltoallv(Collective& self);
 
 } // namespace macadam::coll

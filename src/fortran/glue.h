@@ -183,6 +183,44 @@ class AllStarted : public InOutHandles<MPI_Request> {
   }
 };
 
+// Requests that the call only asks about: what is kept for one that is complete must be there.
+class Asked {
+ public:
+  explicit Asked(const Fint* request) : request_(*request) {}
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  ~Asked() { request_stays(request_); }
+  operator MPI_Request() const { return handle<MPI_Request>(&request_); }
+
+ private:
+  Fint request_;
+};
+class AllAsked : public In<MPI_Request> {
+ public:
+  AllAsked(const Fint* requests, int length)
+      : In(requests, length), requests_(requests), length_(length) {}
+  AllAsked(const AllAsked&) = delete;
+  AllAsked& operator=(const AllAsked&) = delete;
+  ~AllAsked() {
+    for (int i = 0; i < length_; ++i)
+      request_stays(requests_[i]);
+  }
+
+ private:
+  const Fint* requests_;
+  int length_;
+};
+
+// The address of a request that the call leaves as it is.
+class AddressOf {
+ public:
+  explicit AddressOf(const Fint* request) : c_(handle<MPI_Request>(request)) {}
+  operator MPI_Request*() { return &c_; }
+
+ private:
+  MPI_Request c_;
+};
+
 // An array of new handles, of which the call writes some.
 template <class Handle>
 class OutHandles {
@@ -233,6 +271,21 @@ inline void* c_address(void* fortran) {
   if (fortran == fortran_buffer_automatic) return MPI_BUFFER_AUTOMATIC;
   return fortran;
 }
+
+// The address of a buffer that was detached, as Fortran attached it.
+class Detached {
+ public:
+  explicit Detached(void** address) : address_(address) {}
+  Detached(const Detached&) = delete;
+  Detached& operator=(const Detached&) = delete;
+  ~Detached() {
+    if (*address_ == MPI_BUFFER_AUTOMATIC) *address_ = fortran_buffer_automatic;
+  }
+  operator void**() { return address_; }
+
+ private:
+  void** address_;
+};
 
 // The address of a buffer in mpi_f08.
 inline void* c_address(const CFI_cdesc_t* array) {

@@ -11,6 +11,7 @@
 namespace macadam::fortran {
 
 bool is_contiguous(const CFI_cdesc_t* array) {
+  if (array->base_addr == nullptr) return true; // no bounds either, of an array not allocated
   CFI_index_t expected = static_cast<CFI_index_t>(array->elem_len);
   for (int i = 0; i < array->rank; ++i) {
     const CFI_dim_t& dimension = array->dim[i];
@@ -147,18 +148,24 @@ MPI_Datatype section_type(const CFI_cdesc_t* section, MPI_Count count, MPI_Datat
 
 Copy::Copy(const CFI_cdesc_t* section, bool back)
     : base_(static_cast<char*>(section->base_addr)), element_(section->elem_len),
-      dimensions_(section->dim, section->dim + section->rank), back_(back),
-      elements_(static_cast<std::size_t>(elements_of(section, section->rank)) * section->elem_len) {
+      dimensions_(section->dim, section->dim + section->rank),
+      elements_(static_cast<std::size_t>(elements_of(section, section->rank)) * section->elem_len),
+      before_(back ? elements_.size() : 0) {
   fill();
 }
 
 void Copy::fill() {
-  each_run([this](char* user, char* ours) { std::memcpy(ours, user, element_); });
+  each_run(
+      [this](char* user, std::size_t at) { std::memcpy(elements_.data() + at, user, element_); });
+  if (!before_.empty()) before_ = elements_;
 }
 
 void Copy::finish() {
-  if (!back_) return;
-  each_run([this](char* user, char* ours) { std::memcpy(user, ours, element_); });
+  if (before_.empty() || before_ == elements_) return;
+  each_run([this](char* user, std::size_t at) {
+    for (std::size_t i = 0; i < element_; ++i)
+      if (elements_[at + i] != before_[at + i]) user[i] = elements_[at + i];
+  });
 }
 
 template <class Move>
@@ -166,7 +173,7 @@ void Copy::each_run(Move move) {
   std::vector<CFI_index_t> at(dimensions_.size(), 0);
   char* user = base_;
   for (std::size_t done = 0; done < elements_.size(); done += element_) {
-    move(user, elements_.data() + done);
+    move(user, done);
     for (std::size_t i = 0; i < at.size(); ++i) {
       user += dimensions_[i].sm;
       if (++at[i] < dimensions_[i].extent) break;
@@ -181,8 +188,7 @@ namespace {
 // Copies of calls under way, by the integers of their requests.
 struct Kept {
   std::vector<Copy> copies;
-  bool persistent = false;
-  bool active = true;
+  bool active = true; // not: a persistent request that is complete or not yet started
 
   void finish() {
     for (Copy& copy : copies)
@@ -221,21 +227,21 @@ void Copies::finish() {
   copies_.clear();
 }
 
-int Copies::keep(int code, Fint request, bool persistent) {
+int Copies::keep(int code, Fint request, bool active) {
   if (copies_.empty() || code != MPI_SUCCESS || request == number(MPI_REQUEST_NULL)) return code;
   const std::lock_guard lock(pending.mutex);
-  pending.of[request] = Kept{std::move(copies_), persistent, !persistent};
+  pending.of[request] = Kept{std::move(copies_), active};
   pending.number = pending.of.size();
   copies_.clear();
   return code;
 }
 
 int Copies::until(int code, Fint request) {
-  return keep(code, request, false);
+  return keep(code, request, true);
 }
 
 int Copies::each_start(int code, Fint request) {
-  return keep(code, request, true);
+  return keep(code, request, false);
 }
 
 int Copies::refuse(int code, Fint& request) {
@@ -265,7 +271,7 @@ void request_starts(Fint request) {
 void request_stays(Fint request) {
   pending.with(request, [&](Kept& kept) {
     int complete = 0;
-    if (kept.persistent && kept.active &&
+    if (kept.active &&
         PMPI_Request_get_status(handle<MPI_Request>(&request), &complete, MPI_STATUS_IGNORE) ==
             MPI_SUCCESS &&
         complete != 0) {

@@ -45,14 +45,15 @@ class Section {
   MPI_Datatype made_ = MPI_DATATYPE_NULL;
 };
 
-// A section with its elements gathered in memory of ours.
+// A section with its elements gathered in memory of ours. What MPI has not written there is not put
+// back: a part that is not significant may be the user's all the time.
 class Copy {
  public:
   Copy(const CFI_cdesc_t* section, bool back);
   void* data() { return elements_.data(); }
   // Takes the elements of the section once more.
   void fill();
-  // Puts the elements back, if the call may have written them.
+  // Puts back what has been written since.
   void finish();
 
  private:
@@ -62,8 +63,8 @@ class Copy {
   char* base_;
   std::size_t element_;
   std::vector<CFI_dim_t> dimensions_;
-  bool back_;
   std::vector<char> elements_;
+  std::vector<char> before_; // as they were filled; empty if the call writes none
 };
 
 // The copies made for one call.
@@ -94,7 +95,7 @@ class Copies {
   void* add(const CFI_cdesc_t* array, bool back);
   void finish();
 
-  int keep(int code, Fint request, bool persistent);
+  int keep(int code, Fint request, bool active);
 
   std::vector<Copy> copies_;
 };

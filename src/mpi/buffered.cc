@@ -118,7 +118,9 @@ BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
              bytes_, bytes, used_);
 }
 
-// The first gap that is large enough; copies_.end() if there is none.
+// copies_.end() if there is none. In the user's memory a copy goes behind the last one made, else
+// to the start: so there is room whenever a circular buffer has it, as the standard promises
+// (MPI 5.0, section 3.6). Else it goes into any gap.
 BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
   auto before = copies_.end();
   std::byte* place = nullptr;
@@ -127,14 +129,22 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
     place = process_->instance->requests.staging.take(bytes);
   } else {
     auto* const start = static_cast<std::byte*>(memory_);
-    place = start == nullptr ? nullptr : aligned(start);
-    for (before = copies_.begin(); before != copies_.end(); ++before) {
-      if (place <= before->place && static_cast<std::size_t>(before->place - place) >= bytes) break;
-      place = aligned(before->place + before->bytes);
+    if (copies_.empty()) tail_ = start;
+    const auto fits = [&](std::byte* from, Copies::iterator next) {
+      before = next;
+      place = aligned(from);
+      std::byte* const end = next == copies_.end() ? start + bytes_ : next->place;
+      return place <= end && static_cast<std::size_t>(end - place) >= bytes;
+    };
+    const auto behind_tail = std::ranges::find_if(
+        copies_, [&](const Copy& copy) { return copy.place + copy.bytes > tail_; });
+    if (!fits(tail_, behind_tail) && !fits(start, copies_.begin())) {
+      auto copy = copies_.begin();
+      while (copy != copies_.end() && !fits(copy->place + copy->bytes, std::next(copy)))
+        ++copy;
+      if (copy == copies_.end()) return copy;
     }
-    const auto from_start = static_cast<std::size_t>(place - start);
-    if (before == copies_.end() && (from_start > bytes_ || bytes_ - from_start < bytes))
-      return copies_.end();
+    tail_ = place + bytes;
   }
   if (spare_.empty()) spare_.emplace_back();
   const auto copy = spare_.begin();

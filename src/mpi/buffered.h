@@ -65,6 +65,7 @@ class BufferedSends {
   bool automatic_ = false;
   std::size_t used_ = 0; // bytes of copies
   std::uint64_t sends_ = 0;
+  std::byte* tail_ = nullptr; // where the last copy made ends
   Copies copies_;
   Copies spare_; // list nodes for reuse
   std::vector<Flush*> flushes_;

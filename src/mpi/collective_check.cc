@@ -69,7 +69,9 @@ constexpr std::array rules = {
     Rule{&coll::alltoallv, Rule::What::all},
     Rule{&coll::reduce_scatter, Rule::What::counts},
     Rule{&coll::neighbor_allgather, Rule::What::neighbors},
+    Rule{&coll::neighbor_allgatherv, Rule::What::neighbors},
     Rule{&coll::neighbor_alltoall, Rule::What::neighbors},
+    Rule{&coll::neighbor_alltoallv, Rule::What::neighbors},
 };
 
 constexpr std::size_t longest_detail = 48; // the rest would push others out of the text

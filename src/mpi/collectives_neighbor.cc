@@ -39,7 +39,7 @@ CollectiveCall neighbor_allgatherv_call(Process&, Communicator& comm, const void
                                         MPI_Count sendcount, const Type& sendtype, void* recvbuf,
                                         CountArray recvcounts, CountArray displs,
                                         const Type& recvtype) {
-  return among_neighbors("neighbor_allgatherv", &coll::neighbor_allgather, comm,
+  return among_neighbors("neighbor_allgatherv", &coll::neighbor_allgatherv, comm,
                          blocks(sendbuf, sendcount, sendtype),
                          blocks(recvbuf, recvcounts, displs, in_neighbors(comm), recvtype));
 }
@@ -56,7 +56,7 @@ CollectiveCall neighbor_alltoallv_call(Process&, Communicator& comm, const void*
                                        CountArray sendcounts, CountArray sdispls,
                                        const Type& sendtype, void* recvbuf, CountArray recvcounts,
                                        CountArray rdispls, const Type& recvtype) {
-  return among_neighbors("neighbor_alltoallv", &coll::neighbor_alltoall, comm,
+  return among_neighbors("neighbor_alltoallv", &coll::neighbor_alltoallv, comm,
                          blocks(sendbuf, sendcounts, sdispls, out_neighbors(comm), sendtype),
                          blocks(recvbuf, recvcounts, rdispls, in_neighbors(comm), recvtype));
 }
@@ -76,7 +76,7 @@ CollectiveCall neighbor_alltoallw_call(Process& self, Communicator& comm, const 
   send.types = arrays->send_types.data();
   receive.types = arrays->receive_types.data();
   CollectiveCall call =
-      among_neighbors("neighbor_alltoallw", &coll::neighbor_alltoall, comm, send, receive);
+      among_neighbors("neighbor_alltoallw", &coll::neighbor_alltoallv, comm, send, receive);
   call.arrays = std::move(arrays);
   return call;
 }

@@ -62,7 +62,7 @@ Communicator& begin_duplicate(Process& self, Communicator& comm, CollectiveCall&
   return made;
 }
 
-void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints, Info* info) {
+void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, Info* info) {
   CollectiveCall call;
   Communicator& made = begin_duplicate(self, comm, call);
   try {
@@ -73,13 +73,12 @@ void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_h
     throw;
   }
   made.topology = comm.topology;
-  if (with_hints) made.hints = comm.hints;
   comm_set_info(self, made, info);
   *newcomm = made.handle();
 }
 
-void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool with_hints,
-                     Info* info, MPI_Request* request) {
+void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, Info* info,
+                     MPI_Request* request) {
   // The attributes are those of the time of the call.
   std::unique_ptr<Attributes> attributes;
   if (comm.attributes) attributes = comm.attributes->copy(comm.handle());
@@ -87,7 +86,6 @@ void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, bool 
   Communicator& made = begin_duplicate(self, comm, call);
   made.attributes = std::move(attributes);
   made.topology = comm.topology;
-  if (with_hints) made.hints = comm.hints;
   comm_set_info(self, made, info);
   *newcomm = made.handle();
   launch(self, comm, std::move(call), request);
@@ -164,8 +162,8 @@ void refuse_predefined(const Communicator& comm) {
 
 } // namespace
 
-// Collectives that have begun and are not complete always have such. Requests alone do not tell:
-// those that are inactive, or complete and not yet waited for, may stay for long.
+// Requests alone do not tell: those that are inactive, or complete and not yet waited for, may stay
+// for long. Collectives may wait for shared memory instead.
 bool communicates(const engine::Engine& engine, const Communicator& comm, Owners owners) {
   bool found = false;
   const auto look = [&](const engine::Request& request, const Envelope& envelope) {
@@ -178,6 +176,7 @@ bool communicates(const engine::Engine& engine, const Communicator& comm, Owners
   engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool) {
     found = found || comm.has_context(round.envelope.context);
   });
+  comm.sequence.for_each_running([&](const coll::Collective&, bool) { found = true; });
   return found;
 }
 
@@ -276,20 +275,20 @@ Communicator& duplicate_ranks(Process& self, Communicator& comm, const char* nam
 // -----------------------------------------------------------------------------
 
 void comm_dup(Process& self, Communicator& comm, MPI_Comm* newcomm) {
-  duplicate(self, comm, newcomm, true, nullptr);
+  duplicate(self, comm, newcomm, nullptr);
 }
 
 void comm_dup_with_info(Process& self, Communicator& comm, Info* info, MPI_Comm* newcomm) {
-  duplicate(self, comm, newcomm, false, info);
+  duplicate(self, comm, newcomm, info);
 }
 
 void comm_idup(Process& self, Communicator& comm, MPI_Comm* newcomm, MPI_Request* request) {
-  duplicate_later(self, comm, newcomm, true, nullptr, request);
+  duplicate_later(self, comm, newcomm, nullptr, request);
 }
 
 void comm_idup_with_info(Process& self, Communicator& comm, Info* info, MPI_Comm* newcomm,
                          MPI_Request* request) {
-  duplicate_later(self, comm, newcomm, false, info, request);
+  duplicate_later(self, comm, newcomm, info, request);
 }
 
 void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm* newcomm) {

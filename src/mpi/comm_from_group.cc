@@ -141,7 +141,7 @@ void comm_create_from_group(Process& self, Group& group, const char* stringtag, 
 }
 
 void intercomm_create_from_groups(Process& self, Group& local_group, int local_leader,
-                                  Group& remote_group, int remote_leader, const char* stringtag,
+                                  MPI_Group remote_group, int remote_leader, const char* stringtag,
                                   Info* info, Errhandler& errhandler, MPI_Comm* newintercomm) {
   *newintercomm = MPI_COMM_NULL;
   check_tag(stringtag);
@@ -153,14 +153,19 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
   };
   check_leader(local_leader, local_group, "local_leader");
   const bool leading = local_group.rank == local_leader;
-  if (leading) check_leader(remote_leader, remote_group, "remote_leader");
+  const Group* const other_side =
+      leading ? self.find<Group>(remote_group, base::ObjectKind::group) : nullptr;
+  if (leading && other_side == nullptr)
+    base::fail(MPI_ERR_GROUP,
+               "remote_group is no group; the local leader needs the group of the other side");
+  if (leading) check_leader(remote_leader, *other_side, "remote_leader");
 
   // The local group needs a communicator, to hear what its leader has heard.
   Communicator& local =
       make_communicator(self, agree_on_context(self, local_group, local_leader, stringtag),
                         share(local_group), nullptr, errhandler);
   Other other;
-  if (leading) other = meet_leader(self, local_group, remote_group.ranks[remote_leader], stringtag);
+  if (leading) other = meet_leader(self, local_group, other_side->ranks[remote_leader], stringtag);
   std::uint64_t facts[2] = {other.context, other.ranks.size()};
   bcast_bytes(self, local, facts, sizeof facts, local_leader);
   other.ranks.resize(facts[1]);

@@ -50,9 +50,8 @@ void get_processor_name(Process& self, char* name, int* resultlen) {
 }
 
 void get_hw_resource_info(Process& self, MPI_Info* hw_info) {
-  // The job knows of one machine; the process may use all of it.
-  *hw_info = make_info(self, {{"mpi_hw_resource_type", "hwthread"},
-                              {"hwthread", std::to_string(self.job->cores())}});
+  // The keys are URIs of resources by which MPI_Comm_split_type can split: it knows of none.
+  *hw_info = make_info(self, {});
 }
 
 double wtime() {

@@ -160,6 +160,19 @@ void drop(Library& self, Errhandler* handler) {
   give_back(self.errhandlers, *handler);
 }
 
+ErrhandlerRef::ErrhandlerRef(Errhandler& handler) : handler_(&share(anytime(), handler)) {}
+ErrhandlerRef::ErrhandlerRef(const ErrhandlerRef& other) : handler_(other.handler_) {
+  if (handler_ != nullptr) share(anytime(), *handler_);
+}
+ErrhandlerRef::~ErrhandlerRef() {
+  if (handler_ != nullptr) drop(anytime(), handler_);
+}
+
+ErrorSource source_of(const Communicator& comm) {
+  return {.comm = comm.kind == ObjectKind::freed ? MPI_COMM_NULL : comm.handle(),
+          .handler = ErrhandlerRef(*comm.errhandler)};
+}
+
 void remember(Library& self, int code, const char* function, const std::string& text) {
   const Held held(self);
   try {
@@ -168,42 +181,44 @@ void remember(Library& self, int code, const char* function, const std::string& 
   }
 }
 
+namespace {
+
+// The object whose error handler answers, and that handler.
+ErrorSource answering(Process& self, const ErrorSource& source) {
+  if (source.handler.get() != nullptr) return source;
+  if (auto* window = self.find<Window>(source.win, ObjectKind::window))
+    return {.win = window->handle(), .handler = ErrhandlerRef(*window->errhandler)};
+  if (source.file != nullptr) {
+    if (auto* file = self.find<File>(source.file, ObjectKind::file))
+      return {.file = file->handle(), .handler = ErrhandlerRef(*file->errhandler)};
+    return {.file = MPI_FILE_NULL, .handler = ErrhandlerRef(*self.errors_of_files)};
+  }
+  if (auto* session = self.find<Session>(source.session, ObjectKind::session))
+    return {.session = session->handle(), .handler = ErrhandlerRef(*session->errhandler)};
+  if (auto* passed = self.find<Errhandler>(source.passed, ObjectKind::errhandler))
+    return {.handler = ErrhandlerRef(*passed)};
+  if (auto* request = self.find<engine::Request>(source.request, ObjectKind::request))
+    return answering(self, source_of(*request));
+  auto* comm = self.find<Communicator>(source.comm, ObjectKind::communicator);
+  if (auto* message = self.find<engine::Message>(source.message, ObjectKind::message))
+    comm = static_cast<Communicator*>(message->owner);
+  if (comm == nullptr) comm = self.world.self_has_errhandler ? self.world.self : self.world.all;
+  return comm != nullptr ? source_of(*comm)
+                         : ErrorSource{.handler = ErrhandlerRef(self.errors_are_fatal)};
+}
+
+} // namespace
+
 int raise(Process& self, const char* function, const ErrorSource& source,
           const base::Error& error) {
   remember(self, error.error_class, function, error.text);
   const auto* operation = dynamic_cast<const OperationError*>(&error);
-  const ErrorSource& responsible = operation != nullptr ? operation->source : source;
-  Errhandler* handler = &self.errors_are_fatal;
   ErrorSource of;
   {
-    // Other threads may set another handler and free this one, but not while it is used here.
     const Held held(self);
-    if (auto* window = self.find<Window>(responsible.win, ObjectKind::window)) {
-      handler = window->errhandler;
-      of.win = window->handle();
-    } else if (responsible.file != nullptr) {
-      auto* file = self.find<File>(responsible.file, ObjectKind::file);
-      handler = file != nullptr ? file->errhandler : self.errors_of_files;
-      of.file = file != nullptr ? file->handle() : MPI_FILE_NULL;
-    } else if (auto* session = self.find<Session>(responsible.session, ObjectKind::session)) {
-      handler = session->errhandler;
-      of.session = session->handle();
-    } else if (auto* passed = self.find<Errhandler>(responsible.passed, ObjectKind::errhandler)) {
-      handler = passed;
-    } else {
-      auto* object = self.find<Communicator>(responsible.comm, ObjectKind::communicator);
-      if (object == nullptr)
-        object = self.world.self_has_errhandler ? self.world.self : self.world.all;
-      if (object != nullptr) {
-        handler = object->errhandler;
-        of.comm = object->handle();
-      }
-    }
-    share(self, *handler);
+    of = answering(self, operation != nullptr ? operation->source : source);
   }
-  const int code = call(self, function, *handler, of, error.error_class, error.text);
-  drop(self, handler);
-  return code;
+  return call(self, function, *of.handler.get(), of, error.error_class, error.text);
 }
 
 void not_initialized(const char* function) {

@@ -43,24 +43,50 @@ struct Errhandler : base::Object {
 Errhandler& share(Library& self, Errhandler& handler);
 void drop(Library& self, Errhandler* handler);
 
+// A reference to an error handler, for as long as it is looked for and called: others may set
+// another meanwhile, and the object that had it may go.
+class ErrhandlerRef {
+ public:
+  ErrhandlerRef() = default;
+  explicit ErrhandlerRef(Errhandler& handler);
+  ErrhandlerRef(const ErrhandlerRef& other);
+  ErrhandlerRef& operator=(ErrhandlerRef other) noexcept {
+    std::swap(handler_, other.handler_);
+    return *this;
+  }
+  ~ErrhandlerRef();
+
+  [[nodiscard]] Errhandler* get() const { return handler_; }
+
+ private:
+  Errhandler* handler_ = nullptr;
+};
+
 // Which error handler is to be called: that of the communicator, window, file or session that the
-// call was made on, or the one that was passed to a call that makes such; without one, that of
-// MPI_COMM_SELF (MPI 5.0, section 9.3) if the program has set it, else that of MPI_COMM_WORLD, as
-// programs from before MPI 4 expect.
+// call was made on, that of the request's or message's communicator, or the one that was passed to
+// a call that makes such; without one, that of MPI_COMM_SELF (MPI 5.0, section 9.3) if the program
+// has set it, else that of MPI_COMM_WORLD, as programs from before MPI 4 expect.
 struct ErrorSource {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Session session = MPI_SESSION_NULL;
   MPI_Win win = MPI_WIN_NULL;
   MPI_File file = nullptr; // MPI_FILE_NULL: files that are not open; null: no matter of files
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Errhandler passed = MPI_ERRHANDLER_NULL;
+  ErrhandlerRef handler = {}; // once it is found
 };
+
+// That of a communicator, which operations keep when it has been freed: then its handle is not
+// handed out any more.
+[[nodiscard]] ErrorSource source_of(const Communicator& comm);
 
 // An error of an operation that an earlier call began: the error handler of that operation's
 // communicator answers for it, whatever the call that found it was made on.
 class OperationError : public base::Error {
  public:
   OperationError(int code, std::string what_happened, ErrorSource of)
-      : base::Error(code, std::move(what_happened)), source(of) {}
+      : base::Error(code, std::move(what_happened)), source(std::move(of)) {}
   ErrorSource source;
 };
 

@@ -9,8 +9,16 @@ namespace macadam::mpi {
 
 namespace {
 
+// A generalized request belongs to no communicator, and after its free callback it is gone.
+void check_code(int code, const char* callback) {
+  if (code == MPI_SUCCESS) return;
+  throw OperationError(
+      code, fmt::format("the {} callback of the generalized request returned this error", callback),
+      {});
+}
+
 void destroy_generalized(Process& self, LayerRequest& request) {
-  retire(self, static_cast<Generalized&>(request));
+  check_code(retire(self, static_cast<Generalized&>(request)), "free");
 }
 
 void cancel_generalized(Process& self, LayerRequest& request) {
@@ -19,9 +27,7 @@ void cancel_generalized(Process& self, LayerRequest& request) {
   const int code = run_callback_unlocked(self, "the cancel callback of a generalized request", [&] {
     return generalized.cancel(generalized.extra_state, generalized.complete ? 1 : 0);
   });
-  if (code != MPI_SUCCESS) {
-    base::fail(code, "the cancel callback of the generalized request returned this error");
-  }
+  check_code(code, "cancel");
 }
 
 constexpr RequestClass generalized_class{

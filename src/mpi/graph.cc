@@ -10,7 +10,7 @@
 namespace macadam::mpi {
 namespace {
 
-Graph checked(const Communicator& comm, int nnodes, const int indx[], const int edges[]) {
+Graph checked(const Communicator& comm, int nnodes, const int index[], const int edges[]) {
   if (nnodes > comm.size()) {
     base::fail(MPI_ERR_ARG,
                "nnodes is {}, but {} has {} ranks; a graph needs a rank for every node: give "
@@ -19,17 +19,17 @@ Graph checked(const Communicator& comm, int nnodes, const int indx[], const int 
   }
   int before = 0;
   for (int i = 0; i < nnodes; ++i) {
-    if (indx[i] < before) {
+    if (index[i] < before) {
       base::fail(MPI_ERR_ARG,
-                 "indx[{}] is {}, less than {} before it; indx counts the edges of this and all "
+                 "index[{}] is {}, less than {} before it; index counts the edges of this and all "
                  "earlier nodes: give numbers that do not fall",
-                 i, indx[i], before);
+                 i, index[i], before);
     }
-    before = indx[i];
+    before = index[i];
   }
   if (before > 0 && edges == nullptr) {
     base::fail(MPI_ERR_ARG,
-               "edges is a null pointer, but indx counts {} edges; give a node for each", before);
+               "edges is a null pointer, but index counts {} edges; give a node for each", before);
   }
   for (int i = 0; i < before; ++i) {
     if (edges[i] < 0 || edges[i] >= nnodes) {
@@ -37,7 +37,7 @@ Graph checked(const Communicator& comm, int nnodes, const int indx[], const int 
                  nnodes - 1);
     }
   }
-  return {{indx, indx + nnodes}, {edges, edges + before}};
+  return {{index, index + nnodes}, {edges, edges + before}};
 }
 
 std::vector<int> ranks_of_nodes(Process& self, const Communicator& comm, bool reorder,
@@ -61,19 +61,19 @@ void check_room(int room, std::size_t needed, const char* name, const char* what
 
 } // namespace
 
-void graph_create(Process& self, Communicator& comm_old, int nnodes, const int indx[],
+void graph_create(Process& self, Communicator& comm_old, int nnodes, const int index[],
                   const int edges[], int reorder, MPI_Comm* comm_graph) {
   check_intra(comm_old, "comm_old");
-  Graph graph = checked(comm_old, nnodes, indx, edges);
+  Graph graph = checked(comm_old, nnodes, index, edges);
   const std::vector<int> ranks = ranks_of_nodes(self, comm_old, reorder != 0, graph);
   *comm_graph = with_topology(take_vertices(self, comm_old, ranks),
                               [&](int rank) { return graph_topology(std::move(graph), rank); });
 }
 
-void graph_map(Process& self, Communicator& comm, int nnodes, const int indx[], const int edges[],
+void graph_map(Process& self, Communicator& comm, int nnodes, const int index[], const int edges[],
                int* newrank) {
   check_intra(comm, "comm");
-  const Graph graph = checked(comm, nnodes, indx, edges);
+  const Graph graph = checked(comm, nnodes, index, edges);
   *newrank = vertex_of(comm, ranks_of_nodes(self, comm, true, graph));
 }
 
@@ -83,11 +83,11 @@ void graphdims_get(Process&, Communicator& comm, int* nnodes, int* nedges) {
   *nedges = static_cast<int>(g.edges.size());
 }
 
-void graph_get(Process&, Communicator& comm, int maxindex, int maxedges, int indx[], int edges[]) {
+void graph_get(Process&, Communicator& comm, int maxindex, int maxedges, int index[], int edges[]) {
   const Graph& g = graph(comm);
   check_room(maxindex, g.index.size(), "maxindex", "nodes");
   check_room(maxedges, g.edges.size(), "maxedges", "edges");
-  std::ranges::copy(g.index, indx);
+  std::ranges::copy(g.index, index);
   std::ranges::copy(g.edges, edges);
 }
 

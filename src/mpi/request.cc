@@ -57,7 +57,7 @@ int finish(Process& self, MPI_Request* handle, MPI_Status* status) {
     const int query_error = query(generalized, status);
     const int free_error = retire(self, generalized);
     *handle = MPI_REQUEST_NULL;
-    return query_error != MPI_SUCCESS ? query_error : free_error;
+    return free_error != MPI_SUCCESS ? free_error : query_error; // the last callback's counts
   }
   case Role::done:
     set_status(status, request.status);
@@ -162,7 +162,7 @@ ErrorSource source_of(const Request& request) {
     if (layered.sort->source != nullptr) return layered.sort->source(layered);
   }
   const auto* comm = static_cast<const Communicator*>(request.owner);
-  return {.comm = comm != nullptr ? comm->handle() : MPI_COMM_NULL};
+  return comm != nullptr ? source_of(*comm) : ErrorSource{};
 }
 
 void describe_within(LayerRequest& whole, Request& part) noexcept {
@@ -273,8 +273,15 @@ void start(Process& self, MPI_Request* handle) {
 }
 
 void startall(Process& self, int count, MPI_Request* requests) {
-  for (int i = 0; i < count; ++i)
-    start(self, &requests[i]);
+  for (int i = 0; i < count; ++i) {
+    try {
+      start(self, &requests[i]);
+    } catch (const base::Error& error) {
+      throw OperationError(error.error_class,
+                           fmt::format("request {} of the list: {}", i, error.text),
+                           {.request = requests[i]});
+    }
+  }
 }
 
 void test_cancelled(Process&, const MPI_Status* status, int* flag) {

@@ -5,6 +5,8 @@
 #include "mpi/process.h"
 #include "mpi/request.h"
 
+#include <vector>
+
 namespace macadam::mpi {
 
 using engine::Request;
@@ -34,7 +36,8 @@ inline void finish_good(Process& self, MPI_Request* handle, MPI_Status* status) 
 // MPI_ERR_IN_STATUS and every status says how its own operation went.
 class Outcomes {
  public:
-  Outcomes(Process& self, MPI_Status* statuses) : self_(self), statuses_(statuses) {}
+  Outcomes(Process& self, int count, MPI_Status* statuses)
+      : self_(self), statuses_(statuses), codes_(static_cast<std::size_t>(count), MPI_SUCCESS) {}
 
   // Ends a complete request; its status goes to place `i`.
   void finish(MPI_Request* handle, int i) {
@@ -53,17 +56,21 @@ class Outcomes {
     note(i, error);
   }
 
-  void note(int i, int error) {
-    if (statuses_ != MPI_STATUSES_IGNORE) statuses_[i].MPI_ERROR = error;
-  }
+  void note(int i, int error) { codes_[static_cast<std::size_t>(i)] = error; }
 
   void raise_if_failed() const {
-    if (!text_.empty()) throw OperationError(MPI_ERR_IN_STATUS, text_, source_);
+    if (text_.empty()) return;
+    if (statuses_ != MPI_STATUSES_IGNORE) {
+      for (std::size_t i = 0; i < codes_.size(); ++i)
+        statuses_[i].MPI_ERROR = codes_[i];
+    }
+    throw OperationError(MPI_ERR_IN_STATUS, text_, source_);
   }
 
  private:
   Process& self_;
   MPI_Status* statuses_;
+  std::vector<int> codes_;
   std::string text_;
   ErrorSource source_;
 };
@@ -82,7 +89,7 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
       finish_good(self, &requests[indices[k]], status_of(statuses, k));
     return;
   }
-  Outcomes outcomes(self, statuses);
+  Outcomes outcomes(self, count, statuses);
   for (int k = 0; k < count; ++k)
     outcomes.finish(&requests[indices[k]], k);
   outcomes.raise_if_failed();
@@ -105,13 +112,10 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
     }
     return all || gone;
   });
-  Outcomes outcomes(self, statuses);
-  for (int i = 0; i < count; ++i) {
-    if (i < first) {
-      outcomes.note(i, MPI_SUCCESS);
-    } else if (requests[i] == MPI_REQUEST_NULL) {
+  Outcomes outcomes(self, count, statuses);
+  for (int i = first; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) {
       set_empty(status_of(statuses, i));
-      outcomes.note(i, MPI_SUCCESS);
     } else if (object(requests[i]).complete) {
       outcomes.finish(&requests[i], i);
     } else {

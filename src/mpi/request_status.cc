@@ -49,9 +49,9 @@ void request_get_status_all(Process& self, int count, const MPI_Request* request
     }
     return true;
   });
-  if (!*flag || statuses == MPI_STATUSES_IGNORE) return;
+  if (!*flag) return;
   for (int i = 0; i < count; ++i)
-    show(requests[i], &statuses[i]);
+    show(requests[i], status_of(statuses, i));
 }
 
 void request_get_status_any(Process& self, int count, const MPI_Request* requests, int* index,

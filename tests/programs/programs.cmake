@@ -105,6 +105,7 @@ macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
+macadam_program(errors/requests RANKS 1 2 LABELS quick)
 macadam_program(errors/collectives RANKS 2 3 4 SETTINGS CHECK=1 LABELS quick)
 macadam_program(errors/datatypes RANKS 2 3 SETTINGS CHECK=1 LABELS quick)
 macadam_program(errors/neighbors RANKS 1 2 LABELS quick)

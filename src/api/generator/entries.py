@@ -209,7 +209,7 @@ def error_source(entry: Entry) -> str:
     if entry.name in NO_FILE_YET:
         return "{.file = MPI_FILE_NULL}"
     for p in entry.parameters:
-        if p.kind.source in ("comm", "session", "win", "file"):
+        if p.kind.source:
             pointer = "*" if "*" in p.kind.small else ""
             name = f"{pointer}{p.name}"
             if pointer:

@@ -27,7 +27,7 @@ class Kind:
     passed: str  # C++ declaration in calls.h
     passing: Passing = Passing()
     passing_small: Passing | None = None  # where the int form differs
-    source: str = ""  # class of the object whose error handler answers for the call
+    source: str = ""  # member of ErrorSource: the object whose error handler answers for the call
     buffer: bool = False
     in_place: bool = False  # a buffer that may be MPI_IN_PLACE
 
@@ -107,6 +107,7 @@ DATATYPE = ('const datatype::Type& {name}_object = {on:or_nothing}'
             'check::datatype(self, {name}, "{name}"{nobody});')
 OP = ('const datatype::Op& {name}_object = {on:or_any_op}'
       'check::op(self, {name}, "{name}");')
+REQUEST = 'check::request(self, {name}, "{name}");'
 
 KINDS = {
     # Buffers. Null and MPI_IN_PLACE are looked at together with count and datatype.
@@ -124,6 +125,7 @@ KINDS = {
     "out_integer_attribute": same("void *{}", value_check("output")),
     "integer_state": same("void *{}"),
     "logical_value": same("void *{}"),  # a LOGICAL of whatever size
+    "out_logical_value": same("void *{}"),
     "state": same("void *{}"),
 
     # Counts and sizes.
@@ -192,7 +194,8 @@ KINDS = {
     "info_string": same("const char *{}", value_check("string")),  # Fortran: without leading blanks
     "root_string": same("const char *{}"),  # significant at the root alone, which looks at it
     "out_string": output("char"),
-    "string_or_null": same("char *{}"),  # an out_string; null where only the length is asked for
+    # An out_string; null where only the length is asked for.
+    "string_or_null": same("char *{}", 'check::string_or_null({name}, *{length}, "{name}");'),
     "strings": same("char *{}[]"),
     "string_lists": same("char **{}[]"),
 
@@ -215,6 +218,10 @@ KINDS = {
                           'check::any_datatypes(self, {name}, {length}, "{name}");'),
     "op": Kind("MPI_Op {}", "MPI_Op {}", "const datatype::Op& {}", Passing(OP, "{name}_object")),
     "info": handle("MPI_Info", "Info* ", "info_or_null"),
+    # Significant at the root alone.
+    "root_info": Kind("MPI_Info {}", "MPI_Info {}", "Info* {}", Passing(
+        'Info* {name}_object = sides.root ? check::info_or_null(self, {name}, "{name}") : nullptr;',
+        "{name}_object")),
     "info_object": handle("MPI_Info", "Info& ", "info"),
     "errhandler": handle("MPI_Errhandler", "Errhandler& ", "errhandler"),
     "win": handle("MPI_Win", "Window& ", "win", source="win"),
@@ -244,14 +251,22 @@ KINDS = {
     "inout_session": in_out("MPI_Session", "session", source="session"),
 
     # Requests, messages, statuses.
-    "request": same("MPI_Request *{}", 'check::request(self, {name}, "{name}");'),
-    "in_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");'),
+    "request": same("MPI_Request *{}", REQUEST, source="request"),
+    "in_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");',
+                       source="request"),
     "requests": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
-    "started": same("MPI_Request *{}", 'check::request(self, {name}, "{name}");'),
+    "started": same("MPI_Request *{}", REQUEST, source="request"),
     "all_started": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
     "in_requests": same("const MPI_Request {}[]",
                         'check::requests(self, {name}, {length}, "{name}");'),
-    "message": same("MPI_Message *{}", 'check::message(self, {name}, "{name}");'),
+    # The call tells whether they are complete, and leaves them.
+    "asked_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");',
+                          source="request"),
+    "asked_requests": same("const MPI_Request {}[]",
+                           'check::requests(self, {name}, {length}, "{name}");'),
+    "cancelled": same("MPI_Request *{}", REQUEST, source="request"),
+    "message": same("MPI_Message *{}", 'check::message(self, {name}, "{name}");',
+                    source="message"),
     "status": same("MPI_Status *{}"),  # or MPI_STATUS_IGNORE
     "statuses": same("MPI_Status *{}"),  # or MPI_STATUSES_IGNORE
     "in_status": same("const MPI_Status *{}", value_check("output")),

@@ -153,7 +153,8 @@ def argument(entry: Entry, p: Parameter) -> str:
             return f"{'In' if const else 'Out'}Array<{handle}>({p.name}, {extent})"
         if not pointer:
             return f"handle<{handle}>({p.name})"
-        changed = p.kind_name.startswith("inout_") or p.kind_name in ("request", "message", "started")
+        changed = p.kind_name.startswith("inout_") or p.kind_name in (
+            "request", "message", "started", "cancelled")
         return f"{'InOut' if changed else 'Out'}<{handle}>({p.name})"
     if HANDLE.search(c):
         raise TableError(f"MPI_{entry.name}: '{p.declare(entry.large)}' has no form in MPICH's ABI")

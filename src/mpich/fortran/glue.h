@@ -73,6 +73,12 @@ using Out = std::conditional_t<is_file<Handle>, NewFile, Fint*>;
 template <class Handle>
 using InOut = std::conditional_t<is_file<Handle>, File, Fint*>;
 using Started = Fint*;
+inline Fint Asked(const Fint* request) {
+  return *request;
+}
+inline Fint* AddressOf(const Fint* request) {
+  return const_cast<Fint*>(request); // nothing is written there
+}
 
 // Arrays of them, whose lengths nobody needs to know.
 struct Unknown {};
@@ -100,6 +106,10 @@ Fint* OutHandles(Fint* handles, Length) {
 template <class Handle, class Length>
 Fint* InOutHandles(Fint* handles, Length) {
   return handles;
+}
+template <class Length>
+const Fint* AllAsked(const Fint* requests, Length) {
+  return requests;
 }
 template <class Length>
 Fint* AllStarted(Fint* requests, Length) {

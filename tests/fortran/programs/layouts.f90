@@ -83,8 +83,11 @@ contains
   end subroutine
 
   subroutine of_fortran()
+    integer, parameter :: long = selected_real_kind(18)
     type(MPI_Datatype) :: type
     integer :: bytes
+    real(long) :: x(2), total(2)
+    complex(long) :: z, product
     call MPI_Type_create_f90_integer(9, type)
     call MPI_Type_size(type, bytes)
     call check(bytes == storage_size(1_4) / 8, 'MPI_Type_create_f90_integer')
@@ -94,6 +97,14 @@ contains
     call MPI_Type_create_f90_complex(6, 30, type)
     call MPI_Type_size(type, bytes)
     call check(bytes == 8, 'MPI_Type_create_f90_complex')
+    call MPI_Type_create_f90_real(18, MPI_UNDEFINED, type)
+    x = [1.25_long, -3.0_long] * 3
+    call MPI_Allreduce(x, total, 2, type, MPI_SUM, MPI_COMM_WORLD)
+    call check(all(total == ranks * x), 'MPI_Type_create_f90_real of more digits than a double has')
+    call MPI_Type_create_f90_complex(18, 400, type)
+    z = (0.0_long, 1.0_long)
+    call MPI_Allreduce(z, product, 1, type, MPI_PROD, MPI_COMM_WORLD)
+    call check(product == z ** ranks, 'MPI_Type_create_f90_complex of more digits')
     call MPI_Type_match_size(MPI_TYPECLASS_REAL, 4, type)
     call MPI_Type_size(type, bytes)
     call check(bytes == 4, 'MPI_Type_match_size')

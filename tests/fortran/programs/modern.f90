@@ -7,6 +7,7 @@ program modern
   integer :: requests(3), indices(3), statuses(MPI_STATUS_SIZE, 3), status(MPI_STATUS_SIZE)
   integer :: group, part(2), back(2), comm, f08_source
   type(MPI_Status) :: f08_status
+  type(MPI_Comm) :: f08_comm, f08_other
   logical :: flag
   double precision :: matrix(4, 4)
 
@@ -16,6 +17,11 @@ program modern
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
   right = mod(rank + 1, ranks)
   left = mod(rank + ranks - 1, ranks)
+
+  ! The types of mpi_f08 and their operators are here, too.
+  f08_comm%MPI_VAL = MPI_COMM_WORLD
+  f08_other%MPI_VAL = MPI_COMM_SELF
+  if (.not. f08_comm == f08_comm .or. .not. f08_comm /= f08_other) stop 29
 
   ! A section is passed by a copy that the compiler makes, which a blocking call may use.
   matrix = rank

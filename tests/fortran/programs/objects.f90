@@ -3,7 +3,7 @@
 program objects
   use mpi_f08
   use checks
-  use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer, c_associated
+  use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer, c_associated, c_loc
   implicit none
   integer :: rank, ranks, provided
   call MPI_Init_thread(MPI_THREAD_SINGLE, provided)
@@ -144,6 +144,9 @@ contains
     call MPI_Buffer_detach(detached, size)
     call check(c_associated(detached) .and. size == MPI_BSEND_OVERHEAD + 1000, 'MPI_Buffer_detach')
     deallocate(buffer)
+    call MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0)
+    call MPI_Buffer_detach(detached, size)
+    call check(c_associated(detached, c_loc(MPI_BUFFER_AUTOMATIC)), 'a buffer that MPI made')
     ! Absolute addresses with MPI_BOTTOM.
     call MPI_Get_address(left_half, first)
     call MPI_Get_address(right_half, second)

@@ -25,6 +25,8 @@ program sections
   call collectives()
   call nonblocking_collectives()
   call persistent()
+  call asked()
+  call not_significant()
   call packing()
   call refused()
   call MPI_Finalize()
@@ -263,6 +265,59 @@ contains
       call MPI_Request_free(requests(i))
     end do
     call check(all(b(2:8:3) == -5) .and. requests(1) == MPI_REQUEST_NULL, 'persistent requests freed')
+  end subroutine
+
+  ! What is asked about and complete is there, whichever call tells.
+  subroutine asked()
+    integer, asynchronous :: a(10), b(5)
+    type(MPI_Request) :: requests(1)
+    integer :: i, index, outcount, indices(1)
+    logical :: flag
+    do i = 1, 4
+      a = -1
+      b = i
+      call MPI_Iallreduce(b, a(1:10:2), 5, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, requests(1))
+      flag = .false.
+      do while (.not. flag)
+        select case (i)
+        case (1)
+          call MPI_Request_get_status(requests(1), flag, MPI_STATUS_IGNORE)
+        case (2)
+          call MPI_Request_get_status_any(1, requests, index, flag, MPI_STATUS_IGNORE)
+        case (3)
+          call MPI_Request_get_status_all(1, requests, flag, MPI_STATUSES_IGNORE)
+        case (4)
+          call MPI_Request_get_status_some(1, requests, outcount, indices, MPI_STATUSES_IGNORE)
+          flag = outcount == 1
+        end select
+      end do
+      call MPI_F_sync_reg(a)
+      call check(all(a(1:10:2) == ranks * i), 'a section by MPI_Request_get_status and its like')
+      a(1:10:2) = -2
+      call MPI_Wait(requests(1), MPI_STATUS_IGNORE)
+      call MPI_F_sync_reg(a)
+      call check(all(a(1:10:2) == -2), 'a section is put back once')
+    end do
+  end subroutine
+
+  ! A buffer that is the root's alone, and elements behind the count, stay the program's.
+  subroutine not_significant()
+    integer, asynchronous :: a(11)
+    integer, allocatable :: at_root(:)
+    integer :: mine
+    type(MPI_Request) :: request
+    a = -1
+    mine = rank
+    call MPI_Igather(mine, 1, MPI_INTEGER, a(1:11:2), 1, MPI_INTEGER, 0, MPI_COMM_WORLD, request)
+    if (rank /= 0) a(1) = 7
+    a(11) = 8
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call MPI_F_sync_reg(a)
+    call check(a(11) == 8, 'an element behind the count')
+    call check(a(1) == merge(0, 7, rank == 0), 'a section that is not significant')
+    if (rank == 0) allocate(at_root(ranks))
+    call MPI_Gather(mine, 1, MPI_INTEGER, at_root, 1, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    if (rank == 0) call check(at_root(ranks) == ranks - 1, 'an array that only the root has')
   end subroutine
 
   subroutine packing()

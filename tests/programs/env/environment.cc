@@ -74,10 +74,22 @@ void profiling() {
   CHECK_EQUAL(rank, check::rank);
 }
 
+// Keys are URIs of resource types, values whether the process is restricted to one of them.
 void hardware() {
   MPI_Info info;
   OK(MPI_Get_hw_resource_info(&info));
-  if (info != MPI_INFO_NULL) OK(MPI_Info_free(&info));
+  int keys = 0;
+  OK(MPI_Info_get_nkeys(info, &keys));
+  for (int i = 0; i < keys; ++i) {
+    char key[MPI_MAX_INFO_KEY], text[8];
+    int length = sizeof text, flag = 0;
+    OK(MPI_Info_get_nthkey(info, i, key));
+    CHECK(std::strstr(key, "://") != nullptr);
+    OK(MPI_Info_get_string(info, key, &length, text, &flag));
+    const std::string value = text;
+    CHECK(flag && (value == "true" || value == "false"));
+  }
+  OK(MPI_Info_free(&info));
 }
 
 } // namespace

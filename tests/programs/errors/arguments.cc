@@ -237,6 +237,12 @@ void objects() {
   static MPI_Group all;
   OK(MPI_Comm_group(world, &all));
   const int beyond = check::size;
+  static MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "key", "value"));
+  number = 0; // asks for the length alone
+  OK(MPI_Info_get_string(info, "key", &number, nullptr, &flag));
+  CHECK_EQUAL(number, 6);
   expect({
       {"Comm_rank, comm", MPI_ERR_COMM, [] { return MPI_Comm_rank(MPI_COMM_NULL, &number); }},
       {"Comm_rank, out", MPI_ERR_ARG, [] { return MPI_Comm_rank(world, nullptr); }},
@@ -297,6 +303,12 @@ void objects() {
          return MPI_Info_free(&null);
        },
        true},
+      {"Info_get_string, value", MPI_ERR_ARG,
+       [] {
+         number = 6;
+         return MPI_Info_get_string(info, "key", &number, nullptr, &flag);
+       },
+       true},
       {"Pack, room", MPI_ERR_ARG,
        [] {
          number = 0;
@@ -309,6 +321,7 @@ void objects() {
          return MPI_Errhandler_free(&null);
        }},
   });
+  OK(MPI_Info_free(&info));
   OK(MPI_Group_free(&all));
 }
 

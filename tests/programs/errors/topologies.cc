@@ -250,9 +250,9 @@ void graphs() {
          [=] { return call(world, -1, &one, &zero, true); }},
         {giving.function, "nnodes", more_text.c_str(), "give fewer", MPI_ERR_ARG,
          [=] { return call(world, beyond + 1, room, &zero, true); }},
-        {giving.function, "indx", null, give_memory, MPI_ERR_ARG,
+        {giving.function, "index", null, give_memory, MPI_ERR_ARG,
          [=] { return call(world, 1, none, &zero, true); }},
-        {giving.function, "indx[0]", "-1", "give numbers that do not fall", MPI_ERR_ARG,
+        {giving.function, "index[0]", "-1", "give numbers that do not fall", MPI_ERR_ARG,
          [=] { return call(world, 1, &negative, &zero, true); }},
         {giving.function, "edges", null, "give a node for each", MPI_ERR_ARG,
          [=] { return call(world, 1, &one, none, true); }},
@@ -264,8 +264,8 @@ void graphs() {
          [=] { return call(world, 1, &one, &zero, false); }},
     };
     if (check::size > 1)
-      list.push_back({giving.function, "indx[1]", "1", "give numbers that do not fall", MPI_ERR_ARG,
-                      [=] { return call(world, 2, falling, room, true); }});
+      list.push_back({giving.function, "index[1]", "1", "give numbers that do not fall",
+                      MPI_ERR_ARG, [=] { return call(world, 2, falling, room, true); }});
     all_refused(list);
   }
   all_refused({
@@ -289,7 +289,7 @@ void graphs() {
        [] { return MPI_Graph_get(graph, 64, -1, room, room); }},
       {"MPI_Graph_get", "maxedges", "0", "make room", MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 0, room, room); }},
-      {"MPI_Graph_get", "indx", null, give_memory, MPI_ERR_ARG,
+      {"MPI_Graph_get", "index", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 64, none, room); }},
       {"MPI_Graph_get", "edges", null, give_memory, MPI_ERR_ARG,
        [] { return MPI_Graph_get(graph, 64, 64, room, none); }},

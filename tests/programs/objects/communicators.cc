@@ -276,6 +276,34 @@ void info_of_a_communicator() {
   free(comm);
 }
 
+// What one library asserts of its communicator says nothing of a duplicate.
+void hints_of_duplicates() {
+  const auto asserts = [](MPI_Comm comm) {
+    MPI_Info info;
+    OK(MPI_Comm_get_info(comm, &info));
+    char value[8] = "";
+    int length = sizeof value, found = 0;
+    OK(MPI_Info_get_string(info, "mpi_assert_no_any_tag", &length, value, &found));
+    OK(MPI_Info_free(&info));
+    return found != 0 && std::string(value) == "true";
+  };
+  MPI_Info info;
+  OK(MPI_Info_create(&info));
+  OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "true"));
+  MPI_Comm asserting, duplicate, later;
+  OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &asserting));
+  OK(MPI_Info_free(&info));
+  CHECK(!check::is_macadam() || asserts(asserting));
+  OK(MPI_Comm_dup(asserting, &duplicate));
+  CHECK(!asserts(duplicate));
+  MPI_Request request;
+  OK(MPI_Comm_idup(asserting, &later, &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK(!asserts(later));
+  for (MPI_Comm comm : {asserting, duplicate, later})
+    free(comm);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -287,6 +315,7 @@ int main(int argc, char** argv) {
                      {"from_groups", from_groups},
                      {"similar", similar},
                      {"names", names},
+                     {"hints_of_duplicates", hints_of_duplicates},
                      {"freed_with_messages_under_way", freed_with_messages_under_way},
                      {"disconnected", disconnected},
                      {"disconnected_while_data_move", disconnected_while_data_move},

@@ -270,8 +270,12 @@ struct Sides {
 
   [[nodiscard]] MPI_Comm connect(const char* tag) const {
     MPI_Comm inter = MPI_COMM_NULL;
-    OK(MPI_Intercomm_create_from_groups(mine, my_size - 1, theirs, their_size - 1, tag,
-                                        MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
+    int rank = -1;
+    OK(MPI_Group_rank(mine, &rank));
+    const bool leads = rank == my_size - 1 || !check::is_macadam(); // MPICH wants all from all
+    OK(MPI_Intercomm_create_from_groups(mine, my_size - 1, leads ? theirs : MPI_GROUP_NULL,
+                                        leads ? their_size - 1 : -1, tag, MPI_INFO_NULL,
+                                        MPI_ERRORS_RETURN, &inter));
     CHECK(inter != MPI_COMM_NULL);
     return inter;
   }

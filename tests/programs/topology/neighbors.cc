@@ -383,6 +383,48 @@ void ends_without_buffers() {
   OK(MPI_Comm_free(&t.comm));
 }
 
+// Several short blocks between two ranks. Who has no source has no arrays either, where the call
+// has any.
+void parallel_edges_without_arrays() {
+  if (check::size < 2 || check::rank > 1) {
+    MPI_Comm none = MPI_COMM_NULL;
+    const int nobody = 0;
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, &nobody, MPI_WEIGHTS_EMPTY, 0, &nobody,
+                                      MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, 0, &none));
+    OK(MPI_Comm_free(&none));
+    return;
+  }
+  const bool gets = check::rank == 0;
+  const int zeros[] = {0, 0}, ones[] = {1, 1};
+  MPI_Comm comm = MPI_COMM_NULL;
+  OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, gets ? 2 : 0, ones, MPI_UNWEIGHTED,
+                                    gets ? 0 : 2, zeros, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+  std::vector<int> out(16), in(16, -1);
+  std::iota(out.begin(), out.end(), 0);
+  const int lengths[] = {3, 5}, alike[] = {3, 3}, places[] = {0, 8};
+  const MPI_Aint bytes[] = {0, 8 * sizeof(int)};
+  const MPI_Datatype types[] = {MPI_INT, MPI_INT};
+  const auto came = [&](std::vector<int> expected) {
+    expected.resize(16, -1);
+    if (gets) CHECK(in == expected);
+    in.assign(16, -1);
+  };
+  const std::vector<int> unlike = {0, 1, 2, -1, -1, -1, -1, -1, 8, 9, 10, 11, 12};
+  for (const Form form : forms) {
+    COLLECTIVE(form, Neighbor_alltoallv, neighbor_alltoallv, out.data(), lengths, places, MPI_INT,
+               in.data(), gets ? lengths : nullptr, gets ? places : nullptr, MPI_INT, comm);
+    came(unlike);
+    COLLECTIVE(form, Neighbor_alltoallw, neighbor_alltoallw, out.data(), lengths, bytes, types,
+               in.data(), gets ? lengths : nullptr, gets ? bytes : nullptr, gets ? types : nullptr,
+               comm);
+    came(unlike);
+    COLLECTIVE(form, Neighbor_allgatherv, neighbor_allgatherv, out.data(), 3, MPI_INT, in.data(),
+               gets ? alike : nullptr, gets ? places : nullptr, MPI_INT, comm);
+    came({0, 1, 2, -1, -1, -1, -1, -1, 0, 1, 2});
+  }
+  OK(MPI_Comm_free(&comm));
+}
+
 // A persistent halo exchange, started again and again with new data; several at a time.
 void started_again() {
   Topology t = grid({check::size}, 1);
@@ -484,6 +526,7 @@ int main(int argc, char** argv) {
                      {"alltoallw", alltoallw},
                      {"strided", strided},
                      {"ends_without_buffers", ends_without_buffers},
+                     {"parallel_edges_without_arrays", parallel_edges_without_arrays},
                      {"started_again", started_again},
                      {"no_barrier", no_barrier},
                      {"refused", refused}});

@@ -17,7 +17,7 @@ OWN = [("MPI_ADDRESS_KIND", "8"), ("MPI_COUNT_KIND", "8"), ("MPI_OFFSET_KIND", "
 SENTINELS = [
     ("MPI_BOTTOM", "INTEGER", "", None),
     ("MPI_IN_PLACE", "INTEGER", "", None),
-    ("MPI_BUFFER_AUTOMATIC", "INTEGER", "", None),
+    ("MPI_BUFFER_AUTOMATIC", "INTEGER", "", ("integer, target", "")),
     ("MPI_STATUS_IGNORE", "INTEGER", "(MPI_STATUS_SIZE)", ("type(MPI_Status)", "")),
     ("MPI_STATUSES_IGNORE", "INTEGER", "(MPI_STATUS_SIZE,1)", ("type(MPI_Status)", "(1)")),
     ("MPI_ERRCODES_IGNORE", "INTEGER", "(1)", None),

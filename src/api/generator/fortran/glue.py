@@ -131,7 +131,7 @@ def with_descriptors(entry: Entry, arguments: list[Argument]) -> str:
 
 def with_pointer(arguments: list[Argument]) -> list[Argument]:
     """In mpi_f08 a detached buffer is a pointer."""
-    return [replace(a, glue=f"void** {a.name}", expression=a.name)
+    return [replace(a, glue=f"void** {a.name}", expression=f"Detached({a.name})")
             if a.parameter.kind_name == "detached" else a for a in arguments]
 
 

@@ -344,15 +344,15 @@ def modules(types: Types, groups: list[ConstantGroup], table: list[Function]) ->
     bodies: dict[str, str] = {}
     for function in filter(kinds.exists, table):
         entries = [e for e in function.entries() if not e.name.endswith("_c")]
-        bodies.setdefault(f"mpi_{function.file}", "")
-        bodies[f"mpi_{function.file}"] += "".join(map(mpi_interfaces, entries))
+        bodies.setdefault(f"mpi_f90_{function.file}", "")
+        bodies[f"mpi_f90_{function.file}"] += "".join(map(mpi_interfaces, entries))
         bodies.setdefault(f"mpi_f08_{function.file}", "")
         if "deprecated" not in function or function.name.startswith("Info_"):
             bodies[f"mpi_f08_{function.file}"] += f08_interfaces(function)
     files = {
         "mpi_numbers": module("mpi_numbers", [], numbers(groups)),
         "mpi_constants": module("mpi_constants", ["mpi_numbers"], module_mpi_constants(groups)),
-        "mpi_extras": module("mpi_extras", ["mpi_f08_types, only: MPI_Status, MPI_STATUS_SIZE"],
+        "mpi_extras": module("mpi_extras", ["mpi_f08_types"],
                              extras(False)),
         "mpi_f08_types": module("mpi_f08_types", ["mpi_numbers"], handle_types()),
         "mpi_f08_callbacks": module("mpi_f08_callbacks", [C_PTR, "mpi_f08_types"],
