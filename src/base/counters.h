@@ -16,7 +16,7 @@ struct Counter {
   const std::uint64_t* value;
   std::uint64_t before = 0; // counted by earlier layers, which have ended
 
-  // The highest that something has been; all others only grow.
+  // The highest that something has been; all others grow, but for what is taken back at once.
   [[nodiscard]] bool is_watermark() const { return std::string_view(name).ends_with("_most"); }
   // Of the whole life of the process.
   [[nodiscard]] std::uint64_t total() const {

@@ -72,7 +72,7 @@ struct Agreement {
 enum class Life : std::uint8_t {
   unknown, // nothing: only the network can tell
   running, // or not started yet
-  over,    // it has ended, in good order perhaps: a peer that waits for it finds out
+  over,    // it has ended in good order: a peer that waits for it finds out
   failed,  // it has ended before its time, or given up
 };
 

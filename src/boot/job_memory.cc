@@ -298,8 +298,8 @@ Life JobMemory::life(int rank, std::uint32_t generation) const {
   case RankState::finalized: // it may come, or come back
     return row.given_up.load() == generation + 1 ? Life::failed : Life::running;
   case RankState::gone:
-  case RankState::aborted:
     return Life::over;
+  case RankState::aborted:
   case RankState::dead:
     return Life::failed;
   }

@@ -209,6 +209,7 @@ std::byte* Panels::make(engine::RemoteMemory& name) {
     throw;
   }
   bytes_ += shape.bytes();
+  bytes_most_ = std::max(bytes_most_, bytes_);
   clear(panel);
   return panel;
 }
@@ -250,20 +251,11 @@ void Panels::free_left() noexcept {
   });
 }
 
-bool Panels::strangers_left(engine::Rank own) noexcept {
-  free_left();
-  const auto may_read = [&](engine::Rank rank) {
-    return rank >= own && engine_.peer(rank).state != engine::PeerState::failed;
-  };
-  return std::ranges::none_of(
-      retired_, [&](const std::unique_ptr<Board>& board) { return board->any_of(may_read); });
-}
-
 void Panels::list(base::CounterList& list) const {
   list.add("collectives", "coll_shared", "collectives done in shared memory, without messages",
            collectives);
-  list.add("collectives", "coll_board_bytes",
-           "bytes set aside for them, of which what is used is in memory", bytes_);
+  list.add("collectives", "coll_board_bytes_most",
+           "the most bytes set aside for them, of which what is used is in memory", bytes_most_);
   list.add("collectives", "coll_boards_refused",
            "boards for which there was no memory: these collectives are done by messages",
            refused_);

@@ -7,7 +7,6 @@
 #include "coll/task.h"
 #include "engine/word_wait.h"
 
-#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -139,11 +138,6 @@ class Board {
   // All others have said so.
   [[nodiscard]] bool is_left() const;
   [[nodiscard]] std::byte* own_panel() const { return panel(rank_); }
-  // visit(rank in the engine) for all ranks.
-  template <class Visit>
-  [[nodiscard]] bool any_of(Visit&& visit) const {
-    return std::ranges::any_of(peers_, [&](const Peer& peer) { return visit(peer.link->rank); });
-  }
 
   SlotRing notes;
   SlotRing chunks;

@@ -52,10 +52,6 @@ class Panels {
   // It is freed when all others have left the board.
   void retire(std::unique_ptr<Board> board) noexcept;
 
-  // Whether processes of other jobs, whose ranks are `own` and above, read no retired panel any
-  // more. Those of this job end together.
-  [[nodiscard]] bool strangers_left(engine::Rank own) noexcept;
-
   void list(base::CounterList& list) const;
   std::uint64_t collectives = 0; // done on boards
   PanelShape shape;              // the same in all processes
@@ -67,6 +63,7 @@ class Panels {
 
   engine::Engine& engine_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_most_ = 0;
   std::uint64_t refused_ = 0;
   std::vector<std::unique_ptr<Board>> retired_;
 };

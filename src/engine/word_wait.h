@@ -14,8 +14,8 @@ namespace macadam::engine {
 struct WordWait : base::ListNode<> {
   const Word* word = nullptr;
   std::uint64_t value = 0; // what it waits for, or beyond
-  // The end of this process ends it, too, and the failure of any of these: they may have been
-  // needed. Others may have left in good order.
+  // It ends without its word if its writer has ended, or if any of `group` has ended before its
+  // time; one that left in good order has stored all that it had to.
   Rank writer = 0;
   const RankMap* group = nullptr;
   // Called once, inside of progress; `ok`: the word is there. May free the wait.

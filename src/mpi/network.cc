@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace macadam::mpi {
 namespace {
@@ -33,6 +34,7 @@ class RealRuntime final : public Runtime {
 
   // The transports stand on what this object keeps.
   List make_transports(const base::Settings& settings) override {
+    if (std::exchange(keeps_memory_, false)) job_->clear_memory();
     const bool one_host = job_->local_size() == job_->size();
     const bool shm_only = settings.network == base::NetworkChoice::shm;
     if (!one_host && shm_only) {
@@ -84,7 +86,9 @@ class RealRuntime final : public Runtime {
     scope_ = Scope::none;
     changes_.reset();
     ports_ = {};
-    job_->clear_memory();
+    // Processes of other jobs may still read what stands there, until they forget this one's job.
+    keeps_memory_ = processes_->size() > static_cast<boot::Processes::Index>(job_->size());
+    if (!keeps_memory_) job_->clear_memory();
   }
 
   [[nodiscard]] boot::Processes& processes() override { return *processes_; }
@@ -147,6 +151,7 @@ class RealRuntime final : public Runtime {
   rdma::ibverbs::Ports ports_;
   std::optional<mem::Userfault> changes_; // of the program's memory
   Scope scope_ = Scope::none;
+  bool keeps_memory_ = false; // after the end, for other jobs
 };
 
 } // namespace

@@ -22,7 +22,8 @@ void Transport::look_for_ended() {
   // No count tells of those of other jobs; and this one does not end with them.
   peers_.for_each([&](Peer& peer) {
     if (peer.rank < static_cast<Rank>(job.size())) return;
-    if (is_gone(peer)) note_end(peer);
+    const Life life = processes_.life(peer.rank);
+    if (life == Life::failed || life == Life::over) note_end(peer);
   });
   const std::span<const Seat> seats = seats_here();
   queue_.leave_out_abandoned(seats, [&](std::size_t i) {
@@ -52,23 +53,6 @@ void Transport::note_end(Peer& peer) noexcept {
 
 bool Transport::has_left(engine::Link& link) noexcept {
   return processes_.life(static_cast<Peer&>(link).rank) == Life::over;
-}
-
-bool Transport::is_gone(const Peer& peer) const noexcept {
-  const Life life = processes_.life(peer.rank);
-  return life == Life::failed || life == Life::over;
-}
-
-// Processes of other jobs may receive later what stands in this one's chunks. (Those of its own job
-// end together.)
-bool Transport::drain() {
-  for (std::uint32_t chunk = 0; chunk < chunks_.count(); ++chunk) {
-    if (chunks_.holder(chunk) != std::optional(own_seat)) continue;
-    const Peer* const reader = peers_.find(lent_to_[chunk]);
-    const bool is_of_another = lent_to_[chunk] >= static_cast<Rank>(processes_.job().size());
-    if (is_of_another && reader != nullptr && !is_gone(*reader)) return false;
-  }
-  return true;
 }
 
 // Whether the process in a seat still accesses this one's memory. Who has ended does not, but says

@@ -445,15 +445,8 @@ Peer& Transport::meet_in_seat(const Line& line) {
       line.place < seats.size() ? process_in(seats[line.place]) : std::nullopt;
   if (!process) fail_damaged_line(line.place, line);
   if (seated_.size() <= line.place) seated_.resize(line.place + 1);
-  Peer& peer = peers_.get(*process);
   // It has published, though this process, which may be waiting for that, has not seen it yet.
-  try {
-    reach(peer);
-  } catch (const base::Error&) {
-    if (!is_gone(peer)) throw;
-    note_end(peer); // what it has sent is in this process's memory
-  }
-  return *(seated_[line.place] = &peer);
+  return *(seated_[line.place] = &reach(peers_.get(*process)));
 }
 
 // Those that are taken.
@@ -472,7 +465,6 @@ std::optional<Rank> Transport::process_in(const Seat& seat) const {
 // Messages of the transport itself.
 void Transport::handle(Peer& peer, const Line& line, Sink& sink) {
   if (line.bytes < least_body(line.kind)) fail_damaged_line(peer.rank, line);
-  if (peer.header == nullptr && line.kind != Kind::fragment) return; // who has ended wants nothing
   switch (line.kind) {
   case Kind::fragment:
     return on_fragment(peer, line, sink);

@@ -126,7 +126,6 @@ class Transport : public engine::Transport {
   void wake_peer(engine::Link& link) noexcept override;
   [[nodiscard]] bool peer_sleeps(engine::Link& link) noexcept override;
   [[nodiscard]] bool has_left(engine::Link& link) noexcept override;
-  bool drain() override;
   Posted write(engine::Link& link, const void* local, RemoteMemory target, std::size_t bytes,
                std::uint64_t cookie) noexcept override;
   Posted read(engine::Link& link, void* local, RemoteMemory target, std::size_t bytes,
@@ -227,7 +226,6 @@ class Transport : public engine::Transport {
   // ended.cc
   void look_for_ended();
   void note_end(Peer& peer) noexcept;
-  [[nodiscard]] bool is_gone(const Peer& peer) const noexcept;
   void give_up(Peer& peer, const std::string& why);
   [[nodiscard]] bool is_accessing(const Seat& seat) const noexcept;
   void close_memory() noexcept;

@@ -41,6 +41,14 @@ MPI_Comm merge(MPI_Comm inter, int high) {
   return intra;
 }
 
+void add_and_disconnect(MPI_Comm inter, MPI_Comm all) {
+  int one = 1, sum = 0;
+  OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
+  CHECK_EQUAL(sum, size_of(all));
+  OK(MPI_Comm_free(&inter));
+  OK(MPI_Comm_disconnect(&all));
+}
+
 // --- The parents' parts --------------------------------------------------------------------------
 
 void alone() {
@@ -91,6 +99,13 @@ void merged() {
   put_inside(intra);
   OK(MPI_Comm_disconnect(&intra));
   OK(MPI_Comm_disconnect(&inter));
+}
+
+// With the last communicator of two jobs they forget each other, although some have not read yet
+// what others have left in shared memory.
+void disconnected_last() {
+  MPI_Comm inter = spawn("disconnect last", 3, MPI_COMM_WORLD);
+  add_and_disconnect(inter, merge(inter, 0));
 }
 
 // The children of the second spawn meet those of the first.
@@ -260,6 +275,11 @@ int child(int argc, char** argv) {
     OK(MPI_Finalize());
     return 0;
   }
+  if (role == "disconnect last") {
+    add_and_disconnect(parent, merge(parent, 1));
+    OK(MPI_Finalize());
+    return 0;
+  }
   if (role == "gone behind a sum") {
     MPI_Comm all = merge(parent, 1);
     int one = 1, sum = 0;
@@ -314,6 +334,7 @@ int main(int argc, char** argv) {
                      {"each_its_own", each_its_own},
                      {"several_programs", several_programs},
                      {"merged", merged},
+                     {"disconnected_last", disconnected_last},
                      {"three_jobs", three_jobs},
                      {"in_another_folder", in_another_folder},
                      {"fewer", fewer},

@@ -178,7 +178,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
 
 void Transport::on_fragment(Peer& peer, const Line& line, Sink& sink) {
   const auto fragment = read_body<Fragment>(line);
-  if (fragment.senders) reach(peer);
+  reach(peer);
   const ChunkName name{fragment.chunk, !fragment.senders};
   const std::byte* const from =
       data_of(peer, fragment, fragment.all - fragment.left - fragment.bytes);

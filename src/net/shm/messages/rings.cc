@@ -19,7 +19,7 @@ void Transport::consider_ring(Peer& peer) {
     return;
   }
   peer.consider_at = peer.heard + std::max<std::uint64_t>(after, 1);
-  if (peer.rank == rank_ || peer.ring_memory != nullptr || peer.ended) return;
+  if (peer.rank == rank_ || peer.ring_memory != nullptr) return;
 
   if (rings_given_ < settings_.shm_rings) {
     if (void* memory = heap().allocate_zeroed(ring_bytes(ring_lines_)); memory != nullptr) {
