@@ -240,12 +240,17 @@ MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
   // Into the element that is cut: the repetitions that are full, then the parts.
   const Shape& shape = type.shape();
   const MPI_Count repetition_elements = type.elements() / shape.repeat;
-  bytes += rest / repetition_elements * (type.size() / shape.repeat);
+  MPI_Count cut = rest / repetition_elements * (type.size() / shape.repeat);
   rest %= repetition_elements;
   for (const Part& part : shape.parts) {
     const MPI_Count in_part = std::min(rest, part.length * part.type->elements());
-    bytes += bytes_of_first(*part.type, in_part);
+    cut += bytes_of_first(*part.type, in_part);
     rest -= in_part;
+  }
+  if (__builtin_add_overflow(bytes, cut, &bytes)) {
+    base::fail(MPI_ERR_COUNT,
+               "{} basic elements of {} are more than 2^63 - 1 bytes; use a smaller count",
+               elements, describe(type));
   }
   return bytes;
 }

@@ -131,8 +131,8 @@ class Type final : public base::Object {
 
   std::string name;           // as MPI_Type_set_name left it
   void* attributes = nullptr; // owned by the mpi layer
-  // That the user holds: the constructor's, and one from each MPI_Type_get_contents. With the last
-  // go the attributes, though the type may live on in others and get handles again.
+  // Handles that the user holds: the constructor's, and one from each MPI_Type_get_contents. With
+  // the last go the attributes, though the type may live on in others and get handles again.
   std::uint32_t handles = 1;
 
   // For the constructors (constructors.h): computes size and bounds from `shape`.

@@ -168,9 +168,10 @@ MPI_Count move_alone(Process& self, File& file, const FileMove& move, MPI_Status
   const datatype::TypeRef type(*move.user.type); // another thread may free it meanwhile
   const bool atomic = file.atomic;
   std::size_t moved = 0, of_user = 0;
+  io::Converted data(*move.view, move.user, self.types[MPI_BYTE]); // types are made with the lock
   {
     const LetGo let_go(self);
-    io::Converted data = converted(self, move);
+    if (move.writes) data.to_file();
     moved = io::move(access_of(file, move, data, atomic));
     of_user = moved_of_user(move, data, moved);
   }

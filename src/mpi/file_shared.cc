@@ -83,7 +83,8 @@ void file_get_position_shared(Process& self, File& file, MPI_Offset* offset) {
 namespace {
 
 // The pointer goes on by so many etypes, from the place that is returned. If a file cannot be so
-// long, it does not, and io::View::position_of refuses them at that place too.
+// long, it does not, and io::View::position_of refuses them at that place too. (Until it is back,
+// others who take theirs there are refused as well.)
 MPI_Offset take(Process& self, File& file, Wide etypes) {
   const auto fit = [&](MPI_Offset begin) {
     return !attempt(
@@ -119,7 +120,8 @@ FileMove in_order(Process& self, File& file, bool writes, const void* buf, MPI_C
   if (file.comm->rank() == 0) begin = take(self, file, sum);
   bcast_bytes(self, *file.comm, &begin, sizeof begin, 0);
   if (refused) throw *refused;
-  static_cast<void>(file.view->position_of(begin, sum * file.view->unit())); // on all, or on none
+  static_cast<void>(
+      file.view->position_of(begin, sum * file.view->unit())); // on all, as they have one view
   return move_at(file, writes, std::accumulate(all.begin(), all.begin() + file.comm->rank(), begin),
                  own, user);
 }

@@ -157,8 +157,8 @@ void accumulate(Process&, const void* origin, MPI_Count origin_count, const Type
                 const datatype::Op& op, Window& win) {
   if (rank == MPI_PROC_NULL) return;
   if (op.handle() == MPI_NO_OP) {
-    base::fail(MPI_ERR_OP, "op is MPI_NO_OP, which only returns what is there; this call needs one "
-                           "that changes it, or take MPI_Get_accumulate or MPI_Fetch_and_op");
+    base::fail(MPI_ERR_OP, "op is MPI_NO_OP, which only returns what is there; give one that "
+                           "changes it, or call MPI_Get_accumulate or MPI_Fetch_and_op");
   }
   win.rma.accumulate(data_of(origin, origin_count, origin_type), nullptr,
                      {rank, displacement, count, &type}, op);

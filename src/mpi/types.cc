@@ -150,6 +150,10 @@ void type_free(Library& self, MPI_Datatype* datatype) {
   if (permanent(type)) {
     base::fail(MPI_ERR_TYPE, "{} is predefined; it must not be freed", describe(type));
   }
+  if (type.handles == 0) { // it lives on in others
+    base::fail(MPI_ERR_TYPE, "{} was freed before; set the handle to MPI_DATATYPE_NULL then",
+               describe(type));
+  }
   if (type.handles == 1) {
     drop_attributes(type);
     self.handles.forget(*datatype);

@@ -125,6 +125,26 @@ void a_handle_each() {
     OK(MPI_Comm_free(&comm));
 }
 
+// Types of the file are made for each access.
+void conversions() {
+  Folder folder;
+  std::vector<std::string> paths;
+  for (int t = 0; t < threads; ++t)
+    paths.push_back(folder("file", threads * check::rank + t));
+  in_threads([&](int t) {
+    const File file(MPI_COMM_SELF, paths[static_cast<std::size_t>(t)], io::new_file);
+    const Type four(io::contiguous(4, MPI_INT));
+    io::set_view(file, 0, MPI_INT, MPI_INT, "external32");
+    for (int i = 0; i < check::times(2000, 100); ++i) {
+      const std::vector<int> out(4, threads * i + t);
+      std::vector<int> in(4);
+      OK(MPI_File_write_at(file, 4 * i, out.data(), 1, four, MPI_STATUS_IGNORE));
+      OK(MPI_File_read_at(file, 4 * i, in.data(), 1, four, MPI_STATUS_IGNORE));
+      CHECK(in == out);
+    }
+  });
+}
+
 // While a thread waits for a message that another sends after it has written.
 void beside_messages() {
   Folder folder;
@@ -182,6 +202,7 @@ int main(int argc, char** argv) {
                           {{"one_handle", one_handle},
                            {"one_pointer", one_pointer},
                            {"a_handle_each", a_handle_each},
+                           {"conversions", conversions},
                            {"beside_messages", beside_messages},
                            {"atomic_writes", atomic_writes}});
 }

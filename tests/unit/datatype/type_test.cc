@@ -260,6 +260,9 @@ TEST(BytesOfFirst, AreThoseThatHoldSoManyElements) {
 TEST(BytesOfFirst, AreNotSearched) {
   const TypeRef row = contiguous(MPI_Count{1} << 60, predefined()[MPI_INT]);
   EXPECT_EQ(bytes_of_first(*row, (MPI_Count{1} << 59) + 5), 4 * ((MPI_Count{1} << 59) + 5));
+  const TypeRef longer = contiguous(3 * (MPI_Count{1} << 60), predefined()[MPI_INT16_T]);
+  expect_error(MPI_ERR_COUNT, "basic elements",
+               [&] { (void)bytes_of_first(*longer, 5 * (MPI_Count{1} << 60) + 5); });
 }
 
 TEST(PackedSize, RefusesWhatDoesNotFit) {
