@@ -353,6 +353,7 @@ Rank::make_transports(const base::Settings& settings) {
   if (settings.network == base::NetworkChoice::ofi)
     base::fail(MPI_ERR_OTHER, "MACADAM_NETWORK=ofi, but libfabric is not simulated; leave it at "
                               "automatic, or take rdma");
+  if (std::exchange(keeps_memory_, false)) clear_memory();
   neighbors_ = nullptr;
   transport_ = nullptr;
   if (system_ && settings.network != base::NetworkChoice::rdma) {
@@ -382,8 +383,15 @@ std::unique_ptr<engine::Transport> Rank::open_network(const base::Settings& sett
   return transport_ == nullptr ? make_network(settings) : nullptr;
 }
 
-void Rank::close() {
+void Rank::clear_memory() {
   if (system_) node().clear(place_on_node(number_));
+}
+
+// Processes of other jobs may still read what stands in its memory.
+void Rank::close() {
+  const boot::Processes& known = *processes_;
+  keeps_memory_ = known.size() > static_cast<boot::Processes::Index>(known.job().size());
+  if (!keeps_memory_) clear_memory();
 }
 
 void Rank::publish(std::span<const std::byte> address, const boot::Agreement& agreement) {

@@ -160,6 +160,7 @@ class Rank final : mpi::Runtime {
                                                   const boot::Job& job) override;
   std::unique_ptr<engine::Transport> make_network(const base::Settings& settings);
   void close() override;
+  void clear_memory();
   [[nodiscard]] bool has_real_time() const override { return false; }
   [[nodiscard]] Node& node() const;
   [[nodiscard]] int place_on_node(int rank) const;
@@ -186,6 +187,7 @@ class Rank final : mpi::Runtime {
   std::vector<std::unique_ptr<OtherJob>> others_;
   std::optional<boot::Processes> processes_; // while the job is joined
   std::unique_ptr<mpi::Process> process_;
+  bool keeps_memory_ = false;                     // after the end, for other jobs
   net::rdma::RdmaTransport* transport_ = nullptr; // both owned by the process
   net::shm::Transport* neighbors_ = nullptr;
   mpi::Process* running_ = nullptr; // mpi::running while this rank stands
