@@ -389,8 +389,7 @@ void Rank::clear_memory() {
 
 // Processes of other jobs may still read what stands in its memory.
 void Rank::close() {
-  const boot::Processes& known = *processes_;
-  keeps_memory_ = known.size() > static_cast<boot::Processes::Index>(known.job().size());
+  keeps_memory_ = processes_->has_met();
   if (!keeps_memory_) clear_memory();
 }
 

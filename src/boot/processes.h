@@ -41,6 +41,8 @@ class Processes {
   [[nodiscard]] Index own() const { return static_cast<Index>(own_.rank()); }
   // Above all numbers that there are.
   [[nodiscard]] Index size() const { return size_.load(std::memory_order_acquire); }
+  // Whether there have ever been any of other jobs.
+  [[nodiscard]] bool has_met() const { return size() > own_job_.count; }
   [[nodiscard]] ProcessName own_name() const { return {own_.number(), own()}; }
   // Numbers of the other jobs.
   [[nodiscard]] std::vector<std::uint32_t> others() const;

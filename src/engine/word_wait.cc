@@ -34,8 +34,8 @@ void Engine::end_word_waits() noexcept {
   }
 }
 
-// (A writer whose own collective has failed, and who then goes on, is waited for until this process
-// hears of the same failure.)
+// A writer whose own collective has failed, and that goes on, is not seen here: it is waited for
+// until this process hears of the same failure.
 bool Engine::never_comes(const WordWait& wait) const noexcept {
   for (int rank = 0; rank < wait.group->size(); ++rank) {
     const Rank process = (*wait.group)[rank];

@@ -153,12 +153,14 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
   };
   check_leader(local_leader, local_group, "local_leader");
   const bool leading = local_group.rank == local_leader;
-  const Group* const other_side =
-      leading ? self.find<Group>(remote_group, base::ObjectKind::group) : nullptr;
-  if (leading && other_side == nullptr)
-    base::fail(MPI_ERR_GROUP,
-               "remote_group is no group; the local leader needs the group of the other side");
-  if (leading) check_leader(remote_leader, *other_side, "remote_leader");
+  const Group* other_side = nullptr;
+  if (leading) {
+    other_side = self.find<Group>(remote_group, base::ObjectKind::group);
+    if (other_side == nullptr)
+      base::fail(MPI_ERR_GROUP,
+                 "remote_group is no group; the local leader needs the group of the other side");
+    check_leader(remote_leader, *other_side, "remote_leader");
+  }
 
   // The local group needs a communicator, to hear what its leader has heard.
   Communicator& local =

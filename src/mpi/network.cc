@@ -87,7 +87,7 @@ class RealRuntime final : public Runtime {
     changes_.reset();
     ports_ = {};
     // Processes of other jobs may still read what stands there, until they forget this one's job.
-    keeps_memory_ = processes_->size() > static_cast<boot::Processes::Index>(job_->size());
+    keeps_memory_ = processes_->has_met();
     if (!keeps_memory_) job_->clear_memory();
   }
 

@@ -108,6 +108,8 @@ DATATYPE = ('const datatype::Type& {name}_object = {on:or_nothing}'
 OP = ('const datatype::Op& {name}_object = {on:or_any_op}'
       'check::op(self, {name}, "{name}");')
 REQUEST = 'check::request(self, {name}, "{name}");'
+IN_REQUEST = 'check::request(self, &{name}, "{name}");'
+REQUESTS = 'check::requests(self, {name}, {length}, "{name}");'
 
 KINDS = {
     # Buffers. Null and MPI_IN_PLACE are looked at together with count and datatype.
@@ -252,18 +254,14 @@ KINDS = {
 
     # Requests, messages, statuses.
     "request": same("MPI_Request *{}", REQUEST, source="request"),
-    "in_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");',
-                       source="request"),
-    "requests": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
+    "in_request": same("MPI_Request {}", IN_REQUEST, source="request"),
+    "requests": same("MPI_Request {}[]", REQUESTS),
     "started": same("MPI_Request *{}", REQUEST, source="request"),
-    "all_started": same("MPI_Request {}[]", 'check::requests(self, {name}, {length}, "{name}");'),
-    "in_requests": same("const MPI_Request {}[]",
-                        'check::requests(self, {name}, {length}, "{name}");'),
+    "all_started": same("MPI_Request {}[]", REQUESTS),
+    "in_requests": same("const MPI_Request {}[]", REQUESTS),
     # The call tells whether they are complete, and leaves them.
-    "asked_request": same("MPI_Request {}", 'check::request(self, &{name}, "{name}");',
-                          source="request"),
-    "asked_requests": same("const MPI_Request {}[]",
-                           'check::requests(self, {name}, {length}, "{name}");'),
+    "asked_request": same("MPI_Request {}", IN_REQUEST, source="request"),
+    "asked_requests": same("const MPI_Request {}[]", REQUESTS),
     "cancelled": same("MPI_Request *{}", REQUEST, source="request"),
     "message": same("MPI_Message *{}", 'check::message(self, {name}, "{name}");',
                     source="message"),

@@ -203,7 +203,7 @@ void RdmaTransport::break_off(Connection& connection, const std::string& reason,
 // A process that only waits for another would never notice that it has ended. mpiexec ends a whole
 // job if one of its ranks dies, but not the jobs that it talks to.
 bool RdmaTransport::look_for_ended(Sink& sink) {
-  if (processes_.size() == job_size_) return false;
+  if (!processes_.has_met()) return false;
   std::vector<Connection*> ended;
   for (const auto& [number, connection] : numbers_) {
     if (connection->rank < job_size_ || connection->phase >= Phase::breaking) continue;

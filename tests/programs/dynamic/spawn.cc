@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that ranks start: this program again, as `spawn child ROLE`.
 #include "dynamic/talk.h"
+#include "one_node.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -41,10 +42,14 @@ MPI_Comm merge(MPI_Comm inter, int high) {
   return intra;
 }
 
-void add_and_disconnect(MPI_Comm inter, MPI_Comm all) {
+void add(MPI_Comm all) {
   int one = 1, sum = 0;
   OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
   CHECK_EQUAL(sum, size_of(all));
+}
+
+void add_and_disconnect(MPI_Comm inter, MPI_Comm all) {
+  add(all);
   OK(MPI_Comm_free(&inter));
   OK(MPI_Comm_disconnect(&all));
 }
@@ -210,11 +215,7 @@ void one_after_the_other() {
 // before it is known that it has connected.)
 void freed_and_gone() {
   constexpr useconds_t later_us = 200'000;
-  MPI_Comm machine;
-  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
-  const bool apart = size_of(machine) != size;
-  OK(MPI_Comm_free(&machine));
-  if (apart) return;
+  if (!check::one_node()) return;
   MPI_Comm inter = spawn("gone", 2, MPI_COMM_WORLD);
   if (rank == 0) {
     usleep(later_us);
@@ -228,10 +229,9 @@ void freed_and_gone() {
   for (int round = 0; round < 5; ++round) {
     inter = spawn("gone behind a sum", 2, MPI_COMM_WORLD);
     MPI_Comm all = merge(inter, 0);
+    CHECK_EQUAL(size_of(all), size + 2);
     if (rank == 1) usleep(later_us / 10);
-    int one = 1, sum = 0;
-    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
-    CHECK_EQUAL(sum, size + 2);
+    add(all);
     OK(MPI_Comm_free(&all));
     OK(MPI_Comm_free(&inter));
   }
@@ -282,8 +282,7 @@ int child(int argc, char** argv) {
   }
   if (role == "gone behind a sum") {
     MPI_Comm all = merge(parent, 1);
-    int one = 1, sum = 0;
-    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all));
+    add(all);
     OK(MPI_Comm_free(&all));
     OK(MPI_Comm_free(&parent));
     OK(MPI_Finalize());

@@ -2,33 +2,15 @@
 // The tool interface: control and performance variables can be listed and read, before MPI_Init
 // and after it, by any thread; some can be written meanwhile; their errors are returned as MPI_T
 // codes.
-#include "check.h"
+#include "counter.h"
+#include "one_node.h"
 
 #include <functional>
 #include <memory>
 
 namespace {
 
-// One performance variable, by a handle that is reset when it is made.
-struct Variable {
-  Variable(const char* name, int kind) {
-    int index = -1, count = 0;
-    OK(MPI_T_pvar_get_index(name, kind, &index));
-    OK(MPI_T_pvar_session_create(&session));
-    OK(MPI_T_pvar_handle_alloc(session, index, nullptr, &handle, &count));
-    OK(MPI_T_pvar_reset(session, MPI_T_PVAR_ALL_HANDLES));
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { MPI_T_pvar_session_free(&session); }
-  unsigned long long read() const {
-    unsigned long long value = 0;
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
-  }
-  MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
-  MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
-};
+using check::Variable;
 
 // A level that exists, whatever is asked for.
 void levels() {
@@ -61,6 +43,7 @@ void exchange(MPI_Comm comm, const std::function<void()>& look) {
 void watermarks() {
   if (!check::is_macadam()) return;
   const Variable most("unexpected_bytes_most", MPI_T_PVAR_CLASS_HIGHWATERMARK);
+  OK(MPI_T_pvar_reset(most.session, MPI_T_PVAR_ALL_HANDLES));
   unsigned long long value = 0;
   CHECK_EQUAL(MPI_T_pvar_reset(most.session, most.handle), MPI_T_ERR_PVAR_NO_WRITE);
   CHECK_EQUAL(MPI_T_pvar_write(most.session, most.handle, &value), MPI_T_ERR_PVAR_NO_WRITE);
@@ -73,24 +56,16 @@ void watermarks() {
   });
 }
 
-bool is_one_machine() {
-  MPI_Comm here;
-  int size = 0;
-  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here));
-  OK(MPI_Comm_size(here, &size));
-  OK(MPI_Comm_free(&here));
-  return size == check::size;
-}
-
 // A handle goes on counting where MPI starts again, as it does on one machine.
 std::unique_ptr<Variable> sent;
 unsigned long long counted = 0;
 
 void counts_at_first() {
-  if (!check::is_macadam() || check::size < 2 || !is_one_machine()) return;
+  if (!check::is_macadam() || check::size < 2 || !check::one_node()) return;
   for (int i = 0; i < 50; ++i) // more than it takes to start again
     exchange(MPI_COMM_WORLD, [] {});
   sent = std::make_unique<Variable>("eager_sent", MPI_T_PVAR_CLASS_COUNTER);
+  OK(MPI_T_pvar_reset(sent->session, MPI_T_PVAR_ALL_HANDLES));
   exchange(MPI_COMM_WORLD, [] {});
   counted = sent->read();
   CHECK(counted >= (check::rank < 2 ? 1 : 0));

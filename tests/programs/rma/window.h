@@ -2,7 +2,7 @@
 // What the programs about windows share.
 #pragma once
 
-#include "check.h"
+#include "one_node.h"
 
 #include <cstddef>
 #include <vector>
@@ -61,15 +61,7 @@ class Window {
   MPI_Win win_ = MPI_WIN_NULL;
 };
 
-// Whether all ranks share memory.
-inline bool one_node() {
-  MPI_Comm node;
-  OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  int here = 0;
-  OK(MPI_Comm_size(node, &here));
-  OK(MPI_Comm_free(&node));
-  return here == check::size;
-}
+using check::one_node;
 
 template <class Test>
 void for_each_kind(Test&& test) {

@@ -352,8 +352,7 @@ def modules(types: Types, groups: list[ConstantGroup], table: list[Function]) ->
     files = {
         "mpi_numbers": module("mpi_numbers", [], numbers(groups)),
         "mpi_constants": module("mpi_constants", ["mpi_numbers"], module_mpi_constants(groups)),
-        "mpi_extras": module("mpi_extras", ["mpi_f08_types"],
-                             extras(False)),
+        "mpi_extras": module("mpi_extras", ["mpi_f08_types"], extras(False)),
         "mpi_f08_types": module("mpi_f08_types", ["mpi_numbers"], handle_types()),
         "mpi_f08_callbacks": module("mpi_f08_callbacks", [C_PTR, "mpi_f08_types"],
                                     callback_interfaces(types)),
