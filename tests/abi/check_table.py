@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "src/api"))
-from generator import entries, table  # noqa: E402
+from generator import entries, mpich, table  # noqa: E402
 
 
 def parse(text: str) -> table.Function:
@@ -84,6 +84,11 @@ class Mistakes(unittest.TestCase):
         self.refused("F(comm) larg", "unknown word 'larg'")
         self.refused("F(a: ints[b])", "length 'b' of 'a' is no parameter")
         self.refused("F(comm/left)", "side 'left' of 'comm'")
+
+    def test_renamed(self):
+        with self.assertRaises(table.TableError) as caught:
+            mpich.entry_points([parse("Status_set_error(status: inout_status, error: int)")])
+        self.assertIn("err,", str(caught.exception))
 
 
 class Whole(unittest.TestCase):

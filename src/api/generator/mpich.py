@@ -62,7 +62,7 @@ KIND_MEANINGS = {
 MEANINGS = {
     **dict.fromkeys(("source", "rank_source", "rank_dest", "sources", "destinations", "ranks1",
                      "ranks2", "Win_shared_query.rank"), "Rank"),
-    **dict.fromkeys(("errorclass", "errorcode", "error"), "ErrorCode"),
+    **dict.fromkeys(("errorclass", "errorcode", "err"), "ErrorCode"),
     **dict.fromkeys(("required", "provided"), "ThreadLevel"),
     "amode": "FileMode", "array_of_dargs": "DistributionArgument",
     "array_of_distribs": "Distribution", "assert": "Assertion", "bind": "Bind",
@@ -173,8 +173,18 @@ def entry_point(entry: Entry) -> str:
     return f"\n{wrapped(opening)} {{\n{lines}\n}}\n"
 
 
+def check_meanings(functions: list[Function]) -> None:
+    """Each name that has a meaning is one of the tables': a renamed parameter would lose it."""
+    names = {name for f in functions for p in f.parameters for name in (p.name, f"{f.name}.{p.name}")}
+    unknown = MEANINGS.keys() - names
+    if unknown:
+        raise TableError(f"mpich.py: MEANINGS has {', '.join(sorted(unknown))}, which no parameter of "
+                         "the tables is called; needed is its present name")
+
+
 def entry_points(functions: list[Function]) -> dict[str, str]:
     """The text of each file, by the name of its table."""
+    check_meanings(functions)
     files: dict[str, str] = {}
     for function in functions:
         if by_hand(function):
