@@ -471,6 +471,9 @@ void Connector::resend(Connection& connection, double now) {
   if (connection.state == ConnectState::accepted && receiver_.look(connection, found))
     return set_connected(connection);
   const boot::Life life = processes_.life(connection.rank);
+  // It may have known, sent, and ended since: what has come is read before its end is heard of.
+  if (connection.state == ConnectState::accepted && life == boot::Life::over)
+    return set_connected(connection);
   const bool ended = life == boot::Life::failed || life == boot::Life::over;
   if (ended || now >= connection.give_up_at) {
     drop_queue_pair(connection);

@@ -211,11 +211,9 @@ void one_after_the_other() {
 }
 
 // Children send, free what joins them with this job, and are gone before it receives, or has ended
-// its part of a collective. (Not over networks that lose datagrams: there a process may be gone
-// before it is known that it has connected.)
+// its part of a collective.
 void freed_and_gone() {
   constexpr useconds_t later_us = 200'000;
-  if (!check::one_node()) return;
   MPI_Comm inter = spawn("gone", 2, MPI_COMM_WORLD);
   if (rank == 0) {
     usleep(later_us);
