@@ -46,7 +46,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-void parse_line(base::Settings& settings, std::string_view line, int number) {
+void parse_line(base::Settings& settings, std::string_view line, int number,
+                ReadLevels read_levels) {
   line = trimmed(line.substr(0, line.find('#')));
   if (line.empty()) return;
   const std::size_t equals = line.find('=');
@@ -54,7 +55,15 @@ void parse_line(base::Settings& settings, std::string_view line, int number) {
     base::fail(MPI_ERR_ARG, "line {}: found '{}', needed 'name = value'", number, line);
   const std::string_view name = trimmed(line.substr(0, equals));
   const std::string value(trimmed(line.substr(equals + 1)));
+  const auto read = [&](auto&& set) {
+    try {
+      set();
+    } catch (const base::Error& error) {
+      base::fail(MPI_ERR_ARG, "line {}: {}", number, error.text);
+    }
+  };
   if (name == "levels") { // no setting of users': too long for a variable
+    if (read_levels != nullptr) read([&] { read_levels(value); });
     settings.levels = value;
     return;
   }
@@ -68,11 +77,7 @@ void parse_line(base::Settings& settings, std::string_view line, int number) {
     base::fail(MPI_ERR_ARG, "line {}: '{}' is no setting; the nearest name is {}", number, name,
                meant.name);
   }
-  try {
-    base::set(settings, *row, value);
-  } catch (const base::Error& error) {
-    base::fail(MPI_ERR_ARG, "line {}: {}", number, error.text);
-  }
+  read([&] { base::set(settings, *row, value); });
 }
 
 // The whole file, as only this user (or root) can have written it. Throws base::Error.
@@ -102,14 +107,14 @@ std::string read_trusted(int fd) {
   return text;
 }
 
-void read_file(Configuration& configuration) {
+void read_file(Configuration& configuration, ReadLevels read_levels) {
   const std::string path = tuned_file();
   if (path.empty()) return;
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file == -1 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
   try {
     if (file == -1) base::fail(MPI_ERR_FILE, "it cannot be opened: {}", std::strerror(errno));
-    parse_tuned(configuration.settings, read_trusted(file));
+    parse_tuned(configuration.settings, read_trusted(file), read_levels);
     configuration.file = path;
   } catch (const base::Error& error) {
     configuration.warnings.push_back(fmt::format(
@@ -140,12 +145,12 @@ std::string tuned_file() {
   return folder + "/macadam/tuned.conf";
 }
 
-void parse_tuned(base::Settings& settings, const std::string& text) {
+void parse_tuned(base::Settings& settings, const std::string& text, ReadLevels read_levels) {
   base::Settings parsed = settings;
   int number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    parse_line(parsed, std::string_view(text).substr(begin, end - begin), ++number);
+    parse_line(parsed, std::string_view(text).substr(begin, end - begin), ++number, read_levels);
     begin = end + 1;
   }
   settings = parsed;
@@ -158,9 +163,9 @@ Configuration read_environment_only() {
   return configuration;
 }
 
-Configuration read_configuration() {
+Configuration read_configuration(ReadLevels read_levels) {
   Configuration configuration;
-  read_file(configuration);
+  read_file(configuration, read_levels);
   configuration.without_environment = configuration.settings;
   for (std::string& warning :
        base::read_environment(configuration.settings, environ, reserved_variables))

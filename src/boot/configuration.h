@@ -17,9 +17,12 @@ struct Configuration {
   std::vector<std::string> warnings;  // one line each, with the remedy
 };
 
+// Reads `levels` (coll/level_rules.h), which this layer does not understand; throws base::Error.
+using ReadLevels = void (*)(const std::string& levels);
+
 // Warns of misspelt variables and refused values. A file that is damaged, or that another user may
-// have written, is ignored as a whole, with a warning.
-Configuration read_configuration();
+// have written, is ignored as a whole, with a warning. Without `read_levels` that line is not read.
+Configuration read_configuration(ReadLevels read_levels = nullptr);
 // The same without the file, for runs that must not depend on the machine.
 Configuration read_environment_only();
 
@@ -31,8 +34,9 @@ std::string tuned_file();
 void write_tuned_file(const std::string& path, const std::string& text);
 
 // Sets what the lines of a tuned file say: `name = value`, `#` begins a comment. Beside settings
-// there is `levels`, which is read where it is used (coll/level_rules.h). Throws base::Error
-// for the first line that is neither, with its number; then `settings` is as before.
-void parse_tuned(base::Settings& settings, const std::string& text);
+// there is `levels`. Throws base::Error for the first line that is neither, with its number; then
+// `settings` is as before.
+void parse_tuned(base::Settings& settings, const std::string& text,
+                 ReadLevels read_levels = nullptr);
 
 } // namespace macadam::boot

@@ -75,6 +75,9 @@ enum class Life : std::uint8_t {
   over,    // it has ended in good order: a peer that waits for it finds out
   failed,  // it has ended before its time, or given up
 };
+constexpr bool has_ended(Life life) {
+  return life == Life::over || life == Life::failed;
+}
 
 // The processes of a job, as one of them sees it: who they are, how they are reached, whether they
 // run. mpiexec (LocalJob), the simulator and Gravel have one each; transports, Gravel and MPI stand

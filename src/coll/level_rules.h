@@ -33,4 +33,7 @@ class RuleTable {
   std::array<std::vector<Rule>, kinds> own_; // empty: as by default
 };
 
+// Throws what RuleTable does of a text that is none.
+void read_levels(const std::string& levels);
+
 } // namespace macadam::coll

@@ -16,14 +16,13 @@ void TypeRef::retain() {
 void TypeRef::drop() {
   if (--type_->references != 0) return;
   // What is inside may go with it; without recursion, for nesting may be deeper than the stack.
-  std::vector<Type*> dead{type_};
+  Type* dead = type_;
   const auto let_go = [&dead](TypeRef& inner) {
     Type* const type = inner.release();
-    if (--type->references == 0) dead.push_back(type);
+    if (--type->references == 0) type->next_dead_ = std::exchange(dead, type);
   };
-  while (!dead.empty()) {
-    Type* const type = dead.back();
-    dead.pop_back();
+  while (dead != nullptr) {
+    Type* const type = std::exchange(dead, dead->next_dead_);
     for (Part& part : type->shape_.parts)
       let_go(part.type);
     for (TypeRef& inner : type->contents_.types)

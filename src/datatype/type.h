@@ -171,6 +171,7 @@ class Type final : public base::Object {
   Signature signature_;
   Shape shape_;
   Contents contents_;
+  Type* next_dead_ = nullptr; // that TypeRef::drop() deletes after it
 };
 
 // The predefined datatypes: one instance in a process (or in a simulated rank).

@@ -2,6 +2,7 @@
 #include "mpi/library.h"
 
 #include "boot/configuration.h"
+#include "coll/level_rules.h"
 #include "mpi/callback.h"
 #include "mpi/network.h"
 #include "mpi/process.h"
@@ -80,7 +81,8 @@ void Library::read_settings() {
   if (settings_read) return;
   // A simulated run depends on its command alone.
   const bool simulated = runtime != own_runtime_.get();
-  boot::Configuration read = simulated ? boot::read_environment_only() : boot::read_configuration();
+  boot::Configuration read =
+      simulated ? boot::read_environment_only() : boot::read_configuration(coll::read_levels);
   settings = read.settings;
   settings_warnings = std::move(read.warnings);
   settings_read = true;

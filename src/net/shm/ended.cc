@@ -22,15 +22,13 @@ void Transport::look_for_ended() {
   // No count tells of those of other jobs; and this one does not end with them.
   peers_.for_each([&](Peer& peer) {
     if (peer.rank < static_cast<Rank>(job.size())) return;
-    const Life life = processes_.life(peer.rank);
-    if (life == Life::failed || life == Life::over) note_end(peer);
+    if (has_ended(processes_.life(peer.rank))) note_end(peer);
   });
   const std::span<const Seat> seats = seats_here();
   queue_.leave_out_abandoned(seats, [&](std::size_t i) {
     const std::optional<Rank> process = process_in(seats[i]);
     if (!process) return true;
-    const Life life = processes_.life(*process);
-    return life != Life::failed && life != Life::over && !peers_.get(*process).ended;
+    return !has_ended(processes_.life(*process)) && !peers_.get(*process).ended;
   });
 }
 

@@ -39,8 +39,8 @@ void Transport::part_from_seat(std::uint32_t place, Rank process) {
     parted.ring_memory = std::exchange(peer->ring_memory, nullptr);
     --rings_given_;
   }
-  const Life life = processes_.life(process); // an ended process leaves no seat
-  if (life == Life::failed || life == Life::over) parted.last_position = queue_.taken();
+  // An ended process leaves no seat.
+  if (has_ended(processes_.life(process))) parted.last_position = queue_.taken();
 }
 
 void Transport::part_from(Peer& peer) {

@@ -138,7 +138,7 @@ Installation find_installation() {
 }
 
 std::string info_page(const Installation& installation) {
-  const boot::Configuration configuration = boot::read_configuration();
+  const boot::Configuration configuration = boot::read_configuration(coll::read_levels);
   const base::Settings& settings = configuration.settings;
   std::string warnings;
   for (const std::string& warning : configuration.warnings)

@@ -37,8 +37,8 @@ struct Tuned : testing::Test {
     fs::permissions(tuned_file(), fs::perms::owner_read | fs::perms::owner_write);
   }
   // The one warning of reading; the file must not have had any effect.
-  std::string refusal() {
-    const Configuration read = read_configuration();
+  std::string refusal(ReadLevels read_levels = nullptr) {
+    const Configuration read = read_configuration(read_levels);
     EXPECT_EQ(read.file, "");
     EXPECT_EQ(read.settings.shm_eager, base::Settings{}.shm_eager);
     EXPECT_EQ(read.warnings.size(), 1u);
@@ -77,6 +77,9 @@ TEST_F(Tuned, damaged_is_ignored_as_a_whole) {
   expect_in(refusal(), {"tuned.conf", "line 2", "shm_hybird", "shm_hybrid", "macadam tune"});
   put("shm_eager = 16K\nshm_hybrid = lots\n");
   expect_in(refusal(), {"line 2", "'lots'", "a number of bytes", "remove it"});
+  put("levels = bad\nshm_eager = 16K\n");
+  expect_in(refusal([](const std::string& levels) { base::fail(MPI_ERR_ARG, "no {}", levels); }),
+            {"line 1: no bad;"});
   put("shm_eager = 16K\n\n\nshm_hybrid\n");
   expect_in(refusal(), {"line 4", "'shm_hybrid'", "name = value"});
   put("shm_eager = 16K\n" + std::string(100'000, '#'));
