@@ -266,8 +266,9 @@ MPICH_ENTRY(int, Comm_spawn_multiple,
 // --- Not in this ABI: MPICH answers so, too.
 
 MPICH_ENTRY(int, Abi_get_version, (int* abi_major, int* abi_minor)) {
-  *abi_major = *abi_minor = -1;
-  return MPI_SUCCESS;
+  const int answer = standard.Abi_get_version(abi_major, abi_minor);
+  if (answer == MPI_SUCCESS) *abi_major = *abi_minor = -1;
+  return code(answer);
 }
 
 MPICH_ENTRY(int, Pcontrol, (const int, ...)) {

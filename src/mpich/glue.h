@@ -197,9 +197,9 @@ inline bool is_ignored(const Status* status) {
 class InStatus {
  public:
   explicit InStatus(const Status* given) : given_(given) {
-    if (given_ != nullptr) c_ = standard_status(*given_);
+    if (!is_ignored(given_)) c_ = standard_status(*given_);
   }
-  operator const MPI_Status*() { return given_ == nullptr ? nullptr : &c_; }
+  operator const MPI_Status*() { return is_ignored(given_) ? nullptr : &c_; }
 
  private:
   const Status* given_;

@@ -7,6 +7,10 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <climits>
+#include <iterator>
+
 namespace macadam::mpich {
 
 // One of a section of constants.
@@ -106,25 +110,37 @@ struct Tag {
   static constexpr int out(int tag) { return in(tag); }
 };
 
-// Classes, and codes that the program has made: those begin behind MPI_ERR_LASTCODE. A number
-// between that is no class of MPICH's becomes one that is none of the standard ABI's, and the same
-// back.
+// Classes, and codes that the program has made: those begin behind MPI_ERR_LASTCODE. But callbacks
+// may return any number, and statuses hold it, so each has one of its own in the other ABI: it
+// comes back as it was, and never as MPI_SUCCESS.
 struct ErrorCode {
   static constexpr int last = Constant<constants::error_classes>::out(MPI_ERR_LASTCODE);
-  static constexpr int no_class = 0x2000;
   static constexpr int in(int code) {
-    if (code > last) return code - last + MPI_ERR_LASTCODE;
-    for (const Pair& pair : constants::error_classes)
-      if (pair.mpich == code) return pair.standard;
-    return code >= 0 && code < no_class ? code + no_class : code;
+    if (code >= last) return code - last + MPI_ERR_LASTCODE;
+    if (code >= MPI_ERR_LASTCODE) return code - (last - 1) + INT_MAX; // above all that are made
+    return converted<&Pair::mpich, &Pair::standard>(code);
   }
   static constexpr int out(int code) {
     if (code == MPI_SUCCESS) [[likely]]
       return MPI_SUCCESS;
-    if (code > MPI_ERR_LASTCODE) return code - MPI_ERR_LASTCODE + last;
-    for (const Pair& pair : constants::error_classes)
-      if (pair.standard == code) return pair.mpich;
-    return code >= no_class ? code - no_class : code;
+    if (code > in(INT_MAX)) return code - INT_MAX + (last - 1);
+    if (code >= MPI_ERR_LASTCODE) return code - MPI_ERR_LASTCODE + last;
+    return converted<&Pair::standard, &Pair::mpich>(code);
+  }
+
+ private:
+  // A number that is a class in the other ABI alone gets there the number that this class has here.
+  // If that is a class there, too, it gets that one's, and so on.
+  template <int Pair::*from, int Pair::*to>
+  static constexpr int converted(int code) {
+    const auto find = [&](int Pair::*in_abi) {
+      return std::ranges::find(constants::error_classes, code, in_abi);
+    };
+    const Pair* const none = std::end(constants::error_classes);
+    if (const Pair* known = find(from); known != none) return known->*to;
+    for (const Pair* taken = find(to); taken != none; taken = find(to))
+      code = taken->*from;
+    return code;
   }
 };
 

@@ -28,6 +28,7 @@ static MPI_Comm comm;
 static MPI_Datatype type;
 static MPI_Group group;
 static MPI_Op op;
+static MPI_Errhandler errhandler;
 
 static int* const none = NULL;
 static void* volatile no_memory = NULL; /* volatile: the compiler must not warn or assume */
@@ -105,6 +106,8 @@ static void addresses(void) {
   EXPECT(MPI_ERR_COUNT, "count is -1", MPI_Waitall, -1, &request, MPI_STATUSES_IGNORE);
   EXPECT(MPI_ERR_ARG, "comm_name is a null pointer", MPI_Comm_set_name, MPI_COMM_WORLD, no_memory);
   EXPECT(MPI_ERR_ARG, "user_fn is a null pointer", MPI_Op_create, NULL, 1, &op);
+  EXPECT(MPI_ERR_ARG, "comm_errhandler_fn is a null pointer", MPI_Comm_create_errhandler, NULL,
+         &errhandler);
   EXPECT(MPI_ERR_ARG, "n is -1", MPI_Group_incl, MPI_GROUP_EMPTY, -1, data, &group);
   EXPECT(MPI_ERR_ARG, "ranks is a null pointer", MPI_Group_incl, MPI_GROUP_EMPTY, 2, none, &group);
 }

@@ -275,4 +275,9 @@ KINDS = {
                           Passing(value_check("callback"))),
     "conversion_function": Kind("MPI_Datarep_conversion_function *{}",
                                 "MPI_Datarep_conversion_function_c *{}", "ConversionFunction {}"),
+
+    # By the C type. The other callbacks may be null, as MPI_NULL_COPY_FN and its like are.
+    **{f"MPI_{of}_errhandler_function*": same(f"MPI_{of}_errhandler_function *{{}}",
+                                              value_check("callback"))
+       for of in ("Comm", "File", "Session", "Win")},
 }

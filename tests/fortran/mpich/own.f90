@@ -54,6 +54,7 @@ program own
   call removed_layouts()
   call removed_handlers()
   call attributes()
+  call profiled_callbacks()
   call windows()
   call handlers_of_files()
   call generalized()
@@ -160,6 +161,47 @@ contains
     call check(attribute_in_c(MPI_COMM_WORLD, keyval) == value, 'an attribute in C')
     call MPI_Comm_delete_attr(MPI_COMM_WORLD, keyval, ierr)
     call MPI_Comm_free_keyval(keyval, ierr)
+  end subroutine
+
+  ! The predefined callbacks have names as PMPI_, too, in libraries of this ABI.
+  subroutine profiled_callbacks()
+    external :: PMPI_Null_copy_fn, PMPI_Dup_fn, PMPI_Null_delete_fn
+    external :: PMPI_Comm_null_copy_fn, PMPI_Comm_dup_fn, PMPI_Comm_null_delete_fn
+    external :: PMPI_Type_null_copy_fn, PMPI_Type_dup_fn, PMPI_Type_null_delete_fn
+    external :: PMPI_Win_null_copy_fn, PMPI_Win_dup_fn, PMPI_Win_null_delete_fn
+    integer, parameter :: keyvals = 8
+    integer :: keyval(keyvals), comm, i
+    integer(MPI_ADDRESS_KIND) :: value
+    integer(MPI_ADDRESS_KIND), parameter :: none = 0
+    logical :: found
+    call MPI_Keyval_create(PMPI_Null_copy_fn, PMPI_Null_delete_fn, keyval(1), 0, ierr)
+    call MPI_Keyval_create(PMPI_Dup_fn, PMPI_Null_delete_fn, keyval(2), 0, ierr)
+    call MPI_Comm_create_keyval(PMPI_Comm_null_copy_fn, PMPI_Comm_null_delete_fn, keyval(3), &
+                                none, ierr)
+    call MPI_Comm_create_keyval(PMPI_Comm_dup_fn, PMPI_Comm_null_delete_fn, keyval(4), none, ierr)
+    call MPI_Type_create_keyval(PMPI_Type_null_copy_fn, PMPI_Type_null_delete_fn, keyval(5), &
+                                none, ierr)
+    call MPI_Type_create_keyval(PMPI_Type_dup_fn, PMPI_Type_null_delete_fn, keyval(6), none, ierr)
+    call MPI_Win_create_keyval(PMPI_Win_null_copy_fn, PMPI_Win_null_delete_fn, keyval(7), none, &
+                               ierr)
+    call MPI_Win_create_keyval(PMPI_Win_dup_fn, PMPI_Win_null_delete_fn, keyval(8), none, ierr)
+    do i = 1, 4
+      call MPI_Comm_set_attr(MPI_COMM_SELF, keyval(i), 3_MPI_ADDRESS_KIND, ierr)
+    end do
+    call MPI_Comm_dup(MPI_COMM_SELF, comm, ierr)
+    do i = 1, 4
+      call MPI_Comm_get_attr(comm, keyval(i), value, found, ierr)
+      call check(found .eqv. mod(i, 2) == 0, 'which attributes are copied')
+      call MPI_Comm_delete_attr(MPI_COMM_SELF, keyval(i), ierr)
+    end do
+    call MPI_Comm_free(comm, ierr)
+    do i = 1, 4
+      call MPI_Comm_free_keyval(keyval(i), ierr)
+    end do
+    call MPI_Type_free_keyval(keyval(5), ierr)
+    call MPI_Type_free_keyval(keyval(6), ierr)
+    call MPI_Win_free_keyval(keyval(7), ierr)
+    call MPI_Win_free_keyval(keyval(8), ierr)
   end subroutine
 
   subroutine windows()

@@ -17,6 +17,7 @@ MPI_Request request = MPI_REQUEST_NULL;
 MPI_Status status;
 MPI_Datatype type;
 MPI_Comm comm;
+MPI_Errhandler errhandler;
 int number, flag;
 
 // After a wrong call, a message and a reduction still work.
@@ -165,6 +166,10 @@ void requests() {
          MPI_Status empty{};
          return MPI_Get_count(&empty, MPI_DATATYPE_NULL, &number);
        }},
+      {"Get_count, status", MPI_ERR_ARG,
+       [] { return MPI_Get_count(MPI_STATUS_IGNORE, MPI_INT, &number); }, true},
+      {"Test_cancelled, status", MPI_ERR_ARG,
+       [] { return MPI_Test_cancelled(MPI_STATUS_IGNORE, &flag); }, true},
   });
 }
 
@@ -320,6 +325,16 @@ void objects() {
          MPI_Errhandler null = MPI_ERRHANDLER_NULL;
          return MPI_Errhandler_free(&null);
        }},
+      {"Comm_create_errhandler, function", MPI_ERR_ARG,
+       [] { return MPI_Comm_create_errhandler(nullptr, &errhandler); }},
+      {"File_create_errhandler, function", MPI_ERR_ARG,
+       [] { return MPI_File_create_errhandler(nullptr, &errhandler); }},
+      {"Session_create_errhandler, function", MPI_ERR_ARG,
+       [] { return MPI_Session_create_errhandler(nullptr, &errhandler); }},
+      {"Win_create_errhandler, function", MPI_ERR_ARG,
+       [] { return MPI_Win_create_errhandler(nullptr, &errhandler); }},
+      {"Abi_get_version, out", MPI_ERR_ARG, [] { return MPI_Abi_get_version(nullptr, &number); },
+       true},
   });
   OK(MPI_Info_free(&info));
   OK(MPI_Group_free(&all));
