@@ -35,8 +35,8 @@ struct DeviceCounters {
 // base::Error (MPI_ERR_INTERN), so that a mistake is found where it is made.
 //
 // No call gives way to other processes, except poll(), wait() and yield(). The progress thread is
-// called only in wait(), in yield(), in poll() of a completion queue of connections' receives, and
-// while the process computes.
+// called only in wait(), in yield(), in poll() of a completion queue of connections' receives,
+// where the process looks at its neighbours' memory, and while it computes.
 class SimulatedDevice final : public net::rdma::Device {
  public:
   // `fabric` and `processor` outlive the device.

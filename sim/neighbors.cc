@@ -124,7 +124,7 @@ void SimulatedSystem::enter(Time cost) {
 void SimulatedSystem::look(Time cost) {
   processor_.spend(cost);
   if (device_.fabric().faults().core_loss > 0) give_way();
-  device_.enter_poll(false);
+  device_.enter_poll(true);
   stirred_ = false;
 }
 

@@ -58,7 +58,8 @@ class SimulatedCompletionQueue final : public net::rdma::CompletionQueue {
   // Forgets what has not been polled of a queue pair that goes away.
   void forget(std::uint32_t queue_pair);
 
-  // Connections' receives complete here: a process that polls it lets the progress thread in.
+  // Connections' receives complete here: a process that polls it lets the progress thread in. (One
+  // with neighbours has asynchronous queues, and does so where it looks at their memory.)
   void serve_connections() { admits_progress_thread_ = !async_; }
 
  private:

@@ -170,6 +170,7 @@ Outcome World::run(const Program& program) {
     outcome.exit_code = standing_.abort->code;
     outcome.text = standing_.abort->who + ' ' + standing_.abort->text;
   }
+  if (left_ > 0) outcome.time = scheduler_.last_touch(); // of ranks that have not ended
   for (const auto& rank : ranks_) {
     outcome.time = std::max(outcome.time, rank->state().ended_at);
     if (outcome.exit_code == 0) outcome.exit_code = rank->state().exit_code;

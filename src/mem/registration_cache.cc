@@ -120,6 +120,14 @@ std::size_t RegistrationCache::in_use() const {
       by_key_.begin(), by_key_.end(), [](const auto& row) { return row.second->uses != 0; }));
 }
 
+bool RegistrationCache::give_back_unused() {
+  const std::size_t before = by_key_.size();
+  while (evict_one()) {
+  }
+  let_go_dead();
+  return by_key_.size() != before;
+}
+
 void RegistrationCache::collect() {
   take_invalidations();
   let_go_dead();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/error.h"
 #include "base/list.h"
 #include "mem/invalidation.h"
 #include "mem/registrar.h"
@@ -79,6 +80,19 @@ class RegistrationCache {
   // The same of a key as the device gave it.
   [[nodiscard]] Registration* find_remote_key(std::uint64_t remote_key) const;
 
+  // All that is not in use, for others to whom the device has refused memory. False: nothing was.
+  bool give_back_unused();
+  // Makes something for which memory is registered, and if that is refused, once more so.
+  template <class Make>
+  auto with_room(Make&& make) {
+    try {
+      return make();
+    } catch (const base::Error&) {
+      if (!give_back_unused()) throw;
+    }
+    return make();
+  }
+
   // Lets go what is in the dead list, and what has gone away.
   void collect();
 
@@ -119,6 +133,23 @@ class RegistrationCache {
   std::uint32_t generation_ = 0;
   RegistrationCounters counters_;
   std::string refusal_;
+};
+
+// Registers what a cache's unused registrations give way to. For the thread that uses the cache.
+class PreferredRegistrar final : public Registrar {
+ public:
+  PreferredRegistrar(Registrar& registrar, RegistrationCache& cache)
+      : registrar_(registrar), cache_(cache) {}
+
+  [[nodiscard]] const std::string& name() const override { return registrar_.name(); }
+  std::unique_ptr<MemoryRegion> register_memory(void* memory, std::size_t bytes,
+                                                Access access) override {
+    return cache_.with_room([&] { return registrar_.register_memory(memory, bytes, access); });
+  }
+
+ private:
+  Registrar& registrar_;
+  RegistrationCache& cache_;
 };
 
 } // namespace macadam::mem

@@ -154,10 +154,11 @@ struct OpeningList; // tag of the connector's list of connections being made
 struct Connection : engine::Link, base::ListNode<OpeningList> {
   // The connector's.
   ConnectState state = ConnectState::idle;
-  bool notified = false;          // is in the list of state events
-  bool sought = false;            // we want it connected
-  bool peer_closed = false;       // ... has told by a packet that it has destroyed its queue pair
-  std::uint32_t attempt = 0;      // our number of the queue pair, of all connections: grows
+  bool notified : 1 = false;     // is in the list of state events
+  bool sought : 1 = false;       // we want it connected
+  bool told_to_wait : 1 = false; // the peer has answered our request that it has no queue pair left
+  bool peer_closed : 1 = false;  // ... has told by a packet that it has destroyed its queue pair
+  std::uint32_t attempt = 0;     // our number of the queue pair, of all connections: grows
   std::uint32_t peer_attempt = 0; // the highest of the peer's that we accepted
   std::uint32_t to_number = 0;    // the peer's datagram queue pair
   std::unique_ptr<AddressHandle> to;

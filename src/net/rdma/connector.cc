@@ -251,7 +251,7 @@ void Connector::take_state_events(std::deque<StateEvent>& state_events) {
 // ---- Queue pairs.
 
 bool Connector::make_queue_pair(Connection& connection) {
-  if (used_ >= most_) return false;
+  if (!has_room()) return false;
   QueuePairOptions options = options_;
   const auto give_up = [&] {
     if (connection.completions != nullptr) queues_.release(*connection.completions);
@@ -275,11 +275,17 @@ bool Connector::make_queue_pair(Connection& connection) {
   ++used_;
   counters_.most_open = std::max<std::uint64_t>(counters_.most_open, used_);
   connection.attempt = ++attempts_;
+  connection.told_to_wait = false;
   connection.peer_closed = false;
   try {
     receiver_.open(connection);
     if (permit_rows_) permits_locked(connection);
     if (rails_ != nullptr && connection.rank != rank_) rails_->make(connection);
+  } catch (base::Error& error) { // the application's thread may have memory to give back (retry())
+    drop_queue_pair(connection);
+    refusal_ = std::move(error.text);
+    refused_.store(true, std::memory_order_relaxed);
+    return false;
   } catch (...) {
     drop_queue_pair(connection);
     throw;
@@ -295,6 +301,7 @@ void Connector::drop_queue_pair(Connection& connection) {
   queues_.release(*connection.completions);
   connection.completions = nullptr;
   --used_;
+  refused_.store(false, std::memory_order_relaxed); // what it had registered is free
   tell(connection);
 }
 
@@ -343,13 +350,25 @@ void Connector::wait_for_queue_pair(Connection& connection) {
   device_.wake(); // the application's thread, which may sleep, is to close another connection
 }
 
+void Connector::retry(bool gave_back) {
+  const std::scoped_lock guard(lock_);
+  if (!gave_back && used_ != 0) return; // what closing one of these gives back may do
+  const bool was_refused = refused_.exchange(false, std::memory_order_relaxed);
+  const auto waits = [](const Connection& connection) {
+    return connection.state == ConnectState::waiting;
+  };
+  Connection* const oldest = first_opening(waits);
+  if (was_refused && !gave_back && oldest != nullptr) set_failed(*oldest, refusal_);
+  serve_waiting();
+}
+
 // Queue pairs have come free: those that waited longest have them.
 void Connector::serve_waiting() noexcept {
   const auto may_begin = [&](const Connection& connection) {
     return connection.state == ConnectState::waiting &&
            (connection.parked == nullptr || is_expected(connection.rank));
   };
-  while (used_ < most_) {
+  while (has_room()) {
     Connection* const next = first_opening(may_begin);
     if (next == nullptr) return;
     try {
@@ -366,18 +385,19 @@ void Connector::serve_waiting() noexcept {
   }
 }
 
-// When all queue pairs of all processes wait for answers, they wait in a circle. Somewhere in it a
-// process is asked by a lower rank: there one of its own requests is taken back.
+// When all queue pairs of all processes wait for answers, they wait in a circle, and all have been
+// told to wait. Somewhere in it a process is asked by a lower rank: there one of its own requests
+// is taken back. Else the answer may be on its way, and who keeps asking would starve it for ever.
 void Connector::withdraw_for(Rank peer) {
   if (processes_.name(peer) > processes_.own_name()) return;
-  std::uint32_t requesting = 0;
+  std::uint32_t told = 0;
   Connection* own = nullptr;
   for (Connection& connection : opening_) {
-    if (connection.state != ConnectState::requesting) continue;
-    ++requesting;
+    if (connection.state != ConnectState::requesting || !connection.told_to_wait) continue;
+    ++told;
     own = &connection;
   }
-  if (requesting != used_ || own == nullptr) return; // another will be closed or connected
+  if (told != used_ || own == nullptr) return; // another will be closed or connected
   ++counters_.withdrawn;
   drop_queue_pair(*own);
   base::List<Connection, OpeningList>::erase(*own);
@@ -474,7 +494,7 @@ void Connector::resend(Connection& connection, double now) {
   // It may have known, sent, and ended since: what has come is read before its end is heard of.
   if (connection.state == ConnectState::accepted && life == boot::Life::over)
     return set_connected(connection);
-  const bool ended = life == boot::Life::failed || life == boot::Life::over;
+  const bool ended = has_ended(life);
   if (ended || now >= connection.give_up_at) {
     drop_queue_pair(connection);
     const base::Error why =

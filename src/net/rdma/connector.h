@@ -123,6 +123,11 @@ class Connector {
   void take_state_events(std::deque<StateEvent>& state_events);
   // Connections that wait for a queue pair: others should be closed.
   [[nodiscard]] unsigned waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  // To one of them the adapter has refused memory.
+  [[nodiscard]] bool was_refused() const { return refused_.load(std::memory_order_relaxed); }
+  // Then: the application's thread has given back what it does not use; or there was nothing, and
+  // one fails if no connection is left to be closed for it.
+  void retry(bool gave_back);
   // Any of these. (Connections that wait are being made.)
   [[nodiscard]] bool needs_care() const { return busy() || has_state_events(); }
 
@@ -145,6 +150,7 @@ class Connector {
   [[nodiscard]] std::optional<wire::Endpoint> published_by(const Connection& connection) const;
   bool find_address(Connection& connection);
   void seek(Connection& connection) noexcept;
+  [[nodiscard]] bool has_room() const { return used_ < most_ && !was_refused(); }
   bool make_queue_pair(Connection& connection);
   void drop_queue_pair(Connection& connection);
   void begin(Connection& connection);
@@ -200,13 +206,15 @@ class Connector {
   base::List<Connection, OpeningList> opening_; // those that are being made; oldest first
   std::vector<Connection*> state_events_;
   Rank expected_;
-  std::string lost_; // why no more connections can be made; empty: they can
+  std::string lost_;    // why no more connections can be made; empty: they can
+  std::string refusal_; // why memory was last refused
   ConnectorCounters counters_;
   Datagrams datagrams_;
 
   std::atomic<bool> has_state_events_ = false;
   std::atomic<unsigned> opening_count_ = 0;
   std::atomic<unsigned> waiting_ = 0;
+  std::atomic<bool> refused_ = false;
 };
 
 } // namespace macadam::net::rdma

@@ -214,8 +214,8 @@ inline constexpr std::uint32_t all_queue_pairs = 0; // no queue pair of ours has
 // What happens outside poll(). Called on a thread of the device's, so only what is under the
 // callee's own lock may be touched. In the simulator: at a moment of virtual time when the process
 // computes or is inside wait(), yield() or a poll() of the queue where connections' receives
-// complete, never inside another call of the device, so that a lock is never found held. The callee
-// may call the device, and throws nothing.
+// complete, or of its neighbours, never inside another call of the device, so that a lock is never
+// found held. The callee may call the device, and throws nothing.
 class EventSink {
  public:
   virtual void on_limit(SharedReceiveQueue& queue) noexcept = 0;

@@ -16,7 +16,7 @@ constexpr std::uint32_t word_bytes = 8;
 RemoteMemory RdmaTransport::register_region(void* memory, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (bytes == 0) return {address, 0};
-  auto region = registrar().register_memory(memory, bytes, Access::remote);
+  auto region = preferred_.register_memory(memory, bytes, Access::remote);
   // A device may give a key out again: the number above it tells one use from the other. Two keys
   // leave no room for one.
   const std::uint64_t key = rails_ != nullptr

@@ -111,8 +111,9 @@ void Connector::obey(Connection& connection, const ConnectPacket& packet) {
     if (ours && connection.state == ConnectState::accepted) set_connected(connection);
     return;
   case PacketKind::wait:
-    if (ours && connection.state == ConnectState::requesting)
-      connection.give_up_at = device_.now() + give_up_after;
+    if (!ours || connection.state != ConnectState::requesting) return;
+    connection.told_to_wait = true;
+    connection.give_up_at = device_.now() + give_up_after;
     return;
   case PacketKind::gone:
     if (ours && connection.state == ConnectState::connected) {

@@ -157,8 +157,9 @@ bool RdmaTransport::forget(Rank first, Rank processes) {
 }
 
 // Others wait for queue pairs: as many connections are closed. One whose peer computes, and so does
-// not answer, is not waited for.
+// not answer, is not waited for. Or for memory: all that stays registered without use.
 void RdmaTransport::make_room() {
+  if (connector_->was_refused()) connector_->retry(cache_.give_back_unused());
   const double now = device_.now();
   const auto soon = std::count_if(closing_.begin(), closing_.end(), [&](const Connection* c) {
     return now - c->phase_since < answer_time;
@@ -207,8 +208,7 @@ bool RdmaTransport::look_for_ended(Sink& sink) {
   std::vector<Connection*> ended;
   for (const auto& [number, connection] : numbers_) {
     if (connection->rank < job_size_ || connection->phase >= Phase::breaking) continue;
-    const boot::Life life = processes_.life(connection->rank);
-    if (life == boot::Life::failed || life == boot::Life::over) ended.push_back(connection);
+    if (has_ended(processes_.life(connection->rank))) ended.push_back(connection);
   }
   for (Connection* const connection : ended)
     break_off(*connection, "its process has ended", sink);

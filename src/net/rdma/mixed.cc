@@ -32,9 +32,9 @@ bool is_in_ring(const Completion& completion) {
 
 } // namespace
 
-MixedReceiver::MixedReceiver(Device& device, BufferPool& pool, const model::Shape& shape,
-                             bool async)
-    : SharedReceiver(device, pool, shape, async), device_(device), rings_(shape.rings),
+MixedReceiver::MixedReceiver(Device& device, mem::Registrar& registrar, BufferPool& pool,
+                             const model::Shape& shape, bool async)
+    : SharedReceiver(device, pool, shape, async), registrar_(registrar), rings_(shape.rings),
       slots_(shape.window) {
   given_.reserve(rings_);
 }
@@ -155,7 +155,7 @@ bool MixedReceiver::make_ring(Window& window) {
   const std::size_t bytes = model::ring_bytes(slots_);
   try {
     window.ring = mem::allocate_pages(bytes, "the ring of a peer");
-    window.region = device_.register_memory(window.ring.get(), bytes, Access::remote);
+    window.region = registrar_.register_memory(window.ring.get(), bytes, Access::remote);
   } catch (...) { // of whatever kind: nothing depends on a ring
     window.ring.reset();
     window.ring_after = most_ring_after;

@@ -26,8 +26,9 @@ namespace macadam::net::rdma {
 // nobody has written to since another peer wanted one is withdrawn for that.
 class MixedReceiver final : public SharedReceiver {
  public:
-  // Arguments and errors as of SharedReceiver.
-  MixedReceiver(Device& device, BufferPool& pool, const model::Shape& shape, bool async);
+  // Arguments and errors as of SharedReceiver. `registrar`, the application thread's, is for rings.
+  MixedReceiver(Device& device, mem::Registrar& registrar, BufferPool& pool,
+                const model::Shape& shape, bool async);
 
   void open(Connection& connection) override;
   void close(Connection& connection) override;
@@ -53,7 +54,7 @@ class MixedReceiver final : public SharedReceiver {
   bool make_ring(Window& window);
   void drop_ring(Connection& connection);
 
-  Device& device_;
+  mem::Registrar& registrar_;
   const std::uint32_t rings_;          // at most
   const std::uint32_t slots_;          // of each
   std::vector<Connection*> given_;     // have a ring of ours, or soon; the application thread's

@@ -49,9 +49,10 @@ constexpr std::size_t send_entry(std::uint32_t inline_bytes) {
   return round_up(32 + std::max<std::size_t>(3 * 16, inline_bytes + 4), line);
 }
 constexpr std::uint32_t most_segments = 16;
+constexpr std::uint32_t fewest_segments = 3; // a message's header, data and tail
 // Segments of a request: as many as lie where its inline data would. `most`: of the device.
 constexpr std::uint32_t send_segments(std::uint32_t inline_bytes, std::uint32_t most) {
-  return std::min({most, most_segments, std::max(3u, (inline_bytes + 4) / 16)});
+  return std::min({most, most_segments, std::max(fewest_segments, (inline_bytes + 4) / 16)});
 }
 
 // Bytes of a buffer that holds the longest message: its header and `eager` bytes of data.

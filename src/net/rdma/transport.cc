@@ -71,9 +71,9 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
       split_from_(rails_ == nullptr ? SIZE_MAX : rails_->least()),
       pool_(device, model::buffer_bytes(limits_.eager),
             static_cast<std::size_t>(settings.rdma_buffers)),
-      heap_(registrar()),
       cache_(registrar(), settings.rdma_cache == 0 ? nullptr : invalidation,
              mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)),
+      preferred_(registrar(), cache_), heap_(preferred_),
       queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(
@@ -93,7 +93,8 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);
     break;
   case base::ReceiveMode::mixed:
-    receiver_ = std::make_unique<MixedReceiver>(device, pool_, shape_, sleeper != nullptr);
+    receiver_ =
+        std::make_unique<MixedReceiver>(device, preferred_, pool_, shape_, sleeper != nullptr);
     break;
   case base::ReceiveMode::credit:
     receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);
@@ -112,6 +113,13 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
                "RDMA: {} queue pairs may be used, needed 2 at least (one for datagrams, by which "
                "connections are made); {} has {}, MACADAM_RDMA_QUEUE_PAIRS is {}",
                most, device.name(), device.limits().queue_pairs, settings.rdma_queue_pairs);
+  }
+  if (device.limits().segments < model::fewest_segments) {
+    base::fail(MPI_ERR_OTHER,
+               "RDMA: a request of {} has {} segments at most, needed {} (a message's header, data "
+               "and tail); take another adapter by MACADAM_RDMA_DEVICE, or another network by "
+               "MACADAM_NETWORK",
+               device.name(), device.limits().segments, model::fewest_segments);
   }
   if (const Rank wanted = connections_at_start(); most - 1 < wanted) {
     base::fail(MPI_ERR_OTHER,
@@ -228,7 +236,7 @@ Posted RdmaTransport::send(engine::Link& link, const void* header, std::size_t h
     tail_bytes = wire::tail_bytes(bytes);
     work.operation = Operation::write;
   }
-  std::array<Segment, 3> segments;
+  std::array<Segment, model::fewest_segments> segments;
   std::array<std::byte, wire::longest_tail> inline_tail;
   std::byte* tail = inline_tail.data();
   Buffer* buffer = nullptr;
@@ -284,7 +292,7 @@ Buffer* RdmaTransport::copy_to_buffer(const void* header, std::size_t header_byt
 
 // Null if all are in use. Then those come back first that nothing has asked for.
 Buffer* RdmaTransport::take_buffer() {
-  Buffer* const buffer = pool_.take();
+  Buffer* const buffer = cache_.with_room([&] { return pool_.take(); });
   if (buffer != nullptr || unsignalled_ == 0) [[likely]]
     return buffer;
   for (const auto& [number, connection] : numbers_) {

@@ -315,8 +315,9 @@ class RdmaTransport : public engine::Transport, EventSink {
   const std::unique_ptr<Rails> rails_; // null: there is no second port
   const std::size_t split_from_;       // bytes
   BufferPool pool_;
-  mem::Heap heap_;
   mem::RegistrationCache cache_;
+  mem::PreferredRegistrar preferred_; // the application thread's
+  mem::Heap heap_;
   std::unique_ptr<Receiver> receiver_;
   CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends
   bool polls_rings_ = false;            // ... or are found in memory

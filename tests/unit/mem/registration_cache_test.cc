@@ -100,6 +100,21 @@ TEST_F(Cache, memory_stays_registered_after_its_use) {
   cache.release(*again);
 }
 
+TEST_F(Cache, what_nobody_uses_is_given_back_for_others) {
+  Registration* const used = cache.acquire(at(0), page);
+  for (const std::size_t pages : {2, 4, 6})
+    cache.release(*cache.acquire(at(pages), page));
+  pins.free_memory(2, 1);
+  Registration* const found = cache.find(at(4), page); // what has gone is in the dead list now
+  EXPECT_TRUE(cache.give_back_unused());
+  EXPECT_EQ(pins.live.size(), 2u);
+  EXPECT_FALSE(cache.give_back_unused());
+  cache.release(*found);
+  cache.release(*used);
+  EXPECT_TRUE(cache.give_back_unused());
+  EXPECT_TRUE(pins.live.empty());
+}
+
 TEST_F(Cache, without_a_source_of_invalidation_nothing_stays) {
   RegistrationCache blind(pins, nullptr, 8, 64 * page);
   Registration* const first = blind.acquire(at(0), 10);

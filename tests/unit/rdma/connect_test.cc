@@ -184,6 +184,87 @@ bool connected_at_start(World& world) {
   });
 }
 
+// A process whose adapter has no region left.
+struct Crowded : World {
+  // The user's memory stays registered.
+  struct Steady final : mem::InvalidationSource {
+    bool watch(const mem::Range&) override { return true; }
+    bool take(mem::Range&) override { return false; }
+  } steady;
+  std::vector<std::byte> memory = std::vector<std::byte>(2 * regions * mem::page);
+  std::vector<std::unique_ptr<MemoryRegion>> others;
+
+  static constexpr std::size_t regions = 20;
+  static Model model() {
+    Model few;
+    few.regions = regions;
+    return few;
+  }
+  explicit Crowded(ReceiveMode mode) : World(4, small_settings(mode), model()) {
+    processes[0]->invalidation = &steady;
+    start();
+  }
+  sim::SimulatedDevice& device() { return processes[0]->device; }
+  // Registered in the course of transfers, and used no more.
+  void fill_cache() {
+    RdmaTransport& transport = *processes[0]->transport;
+    for (std::size_t i = 0; device().regions.count() < regions; ++i)
+      transport.release_cached(transport.register_cached(&memory.at(2 * i * mem::page), 1));
+  }
+  void take_all() {
+    while (device().regions.count() < regions)
+      others.push_back(device().register_memory(memory.data(), 1, Access::local));
+  }
+  void expect_passes(Rank from, Rank to) {
+    processes[to]->received[from].clear();
+    Stream stream(*this, from, to, 3);
+    ASSERT_TRUE(until([&] { return stream.push() && stream.arrived(); }, 200000));
+    stream.check();
+  }
+};
+
+TEST(Connect, what_the_cache_keeps_without_use_gives_way) {
+  for (const ReceiveMode mode :
+       {ReceiveMode::shared, ReceiveMode::credit, ReceiveMode::ring, ReceiveMode::mixed}) {
+    Crowded world(mode);
+    world.fill_cache();
+    world.expect_passes(2, 0);
+    world.fill_cache();
+    world.expect_passes(0, 1);
+    world.fill_cache();
+    const std::string text(900, 'x'); // in a message buffer
+    ASSERT_TRUE(world.until([&] { return world[0].try_send(1, text) == Posted::done; }));
+    world.fill_cache();
+    std::uint64_t word = 0;
+    world[0].transport->deregister_region(world[0].transport->register_region(&word, sizeof word));
+    world.fill_cache();
+    void* const allocated = world[0].transport->allocate(128);
+    EXPECT_NE(allocated, nullptr);
+    world[0].transport->free(allocated);
+    EXPECT_EQ(world[0].counter("broken"), 0u);
+  }
+}
+
+TEST(Connect, without_memory_another_connection_is_closed) {
+  Crowded world(ReceiveMode::ring);
+  world.expect_passes(0, 1); // from now on it has message buffers
+  world.take_all();
+  world.expect_passes(0, 2);
+  EXPECT_EQ(world[0].counter("connections_closed"), 1u);
+  world.expect_passes(1, 0);
+  EXPECT_EQ(world[0].counter("broken"), 0u);
+}
+
+TEST(Connect, without_memory_and_another_connection_it_fails) {
+  Crowded world(ReceiveMode::ring);
+  world.take_all();
+  world[0].link(1);
+  ASSERT_TRUE(world.until([&] { return world[0].states[1] == engine::PeerState::failed; }));
+  EXPECT_NE(world[0].transport->fallbacks().back().find("all 20 memory regions are in use"),
+            std::string::npos)
+      << world[0].transport->fallbacks().back();
+}
+
 class AtStart : public testing::TestWithParam<ConnectMode> {};
 
 TEST_P(AtStart, every_pair_is_connected) {

@@ -352,6 +352,19 @@ TEST(Shape, messages_travel_together_if_their_copy_costs_little) {
   EXPECT_LE(model::bundled_bytes(8192, limits), 1024u);
 }
 
+TEST(Shape, a_device_whose_requests_take_no_whole_message_is_refused) {
+  Model model;
+  model.segments = 2;
+  World world(1, small_settings(), model);
+  try {
+    world.start();
+    FAIL() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("2 segments at most, needed 3"), std::string::npos) << error.text;
+    EXPECT_NE(error.text.find("MACADAM_RDMA_DEVICE"), std::string::npos) << error.text;
+  }
+}
+
 TEST(Shape, what_no_device_allows_is_refused) {
   Settings settings = small_settings();
   settings.rdma_window = 1;

@@ -167,6 +167,29 @@ TEST(World, a_slow_rank_computes_longer) {
   EXPECT_EQ(times, (std::vector<sim::Time>{100, 400}));
 }
 
+// Its progress thread answers who connects to it, though it looks nowhere but in its polls.
+TEST(World, a_rank_with_neighbors_that_only_polls_can_be_connected_to) {
+  WorldOptions of = options(4);
+  of.ranks_per_node = 2;
+  const Outcome outcome = run(std::move(of), [](int rank) {
+    MPI_Init(nullptr, nullptr);
+    int value = rank, flag = 0;
+    if (rank == 3) MPI_Send(&value, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+    if (rank == 0) {
+      MPI_Request request;
+      MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &request);
+      for (int polls = 0; flag == 0 && polls < 100'000; ++polls)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      EXPECT_EQ(flag, 1);
+      if (flag == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      EXPECT_EQ(value, 3);
+    }
+    MPI_Finalize();
+    return 0;
+  });
+  EXPECT_EQ(outcome.end, Outcome::End::finished) << outcome.text;
+}
+
 TEST(World, a_deadlock_is_told_with_who_waits_for_whom) {
   const Outcome outcome = run(options(3), [](int rank) {
     MPI_Init(nullptr, nullptr);
