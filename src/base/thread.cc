@@ -2,8 +2,8 @@
 #include "base/thread.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 
-#include <csignal>
 #include <cstddef>
 #include <future>
 #include <pthread.h>
@@ -13,22 +13,6 @@
 
 namespace macadam::base {
 namespace {
-
-// A thread that is started meanwhile inherits the mask.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // One stack in some hundred has its top so little above a multiple of 2 MiB that use crosses it.
 // Linux before 6.7 backs what lies below with a huge page then, if it gives them unasked. Called by

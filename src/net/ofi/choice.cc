@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <netdb.h>
 #include <string_view>
@@ -77,6 +78,14 @@ std::size_t choose(std::span<const Offer> offers, const Wish& wish) {
     const std::string row = fmt::format("{} on {}{}{}", offer.provider, offer.domain,
                                         offer.address.empty() ? "" : " ", offer.address);
     if (all.find(row) == std::string::npos) all += (all.empty() ? "" : ", ") + row;
+  }
+  const char* const named = std::getenv("FI_PROVIDER");
+  if (all.empty() && named != nullptr) {
+    base::fail(MPI_ERR_OTHER,
+               "libfabric: FI_PROVIDER is '{}', found no such provider with reliable datagrams "
+               "(FI_EP_RDM), puts and gets; unset it, or name one that `fi_info -t FI_EP_RDM` "
+               "shows without it",
+               named);
   }
   if (!wish.interface.empty()) {
     base::fail(MPI_ERR_OTHER,

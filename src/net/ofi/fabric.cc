@@ -2,6 +2,7 @@
 #include "net/ofi/fabric.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -63,6 +64,7 @@ Info query(const Library& library, bool delivery) {
   hints->rx_attr->msg_order = FI_ORDER_SAS;
   if (delivery) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
   fi_info* found = nullptr;
+  const base::SignalHandlersKept guard; // it may load providers
   const int error = library.getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints.get(), &found);
   if (error == -FI_ENODATA) return {nullptr, {library.freeinfo}};
   if (error != 0) {
@@ -143,7 +145,8 @@ void Fabric::open(const fi_info& info) {
   const auto check = [&](long error, const char* what) {
     if (error != 0)
       base::fail(MPI_ERR_OTHER,
-                 "libfabric: {} gives no {}: {}; FI_PROVIDER=tcp, say, chooses another provider",
+                 "libfabric: {} gives no {}: {}; see whether a variable of libfabric's (FI_*) asks "
+                 "for what it cannot have, or choose another provider by FI_PROVIDER",
                  name_, what, text_of(error));
   };
   const int modes = info.domain_attr->mr_mode;

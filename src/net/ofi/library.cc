@@ -2,6 +2,7 @@
 #include "net/ofi/library.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 
 #include <dlfcn.h>
 
@@ -23,6 +24,9 @@ void find(void* library, const char* name, const char* version, Function& functi
 } // namespace
 
 Library load_library() {
+  // Debian's comes with libraries of Intel's adapters, whose handlers would end the program with
+  // status 1, or not at all if libfabric is at work.
+  const base::SignalHandlersKept guard;
   void* const loaded = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (loaded == nullptr) {
     base::fail(MPI_ERR_OTHER,

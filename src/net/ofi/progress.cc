@@ -22,6 +22,9 @@ constexpr double time_to_arrive = 0.1;
 constexpr double probe_interval = 0.5;
 // Messages of processes that this one has not met yet: there is one of each at most.
 constexpr std::size_t most_early = 256;
+// Batches that the progress thread takes before it lets go of the lock: who floods this process
+// does not keep its program from it.
+constexpr unsigned most_batches = 64;
 // Receives that are posted in place of those whose messages the progress thread keeps.
 constexpr unsigned most_spare_receives = 128;
 
@@ -58,6 +61,10 @@ bool OfiTransport::look_with_chores(Sink& sink) {
   const bool was_refused = std::exchange(refused_, false);
   bool moved = !early_.empty() && take_early(sink); // before what has come later
   moved |= read_completions(sink);
+  if (!failed_.empty()) {
+    end_failed(sink);
+    moved = true;
+  }
   if (!to_self_.empty()) moved |= to_self_.deliver(rank_, sink);
   if (!unpublished_.empty()) moved |= open_waiting(sink);
   retry_answers();
@@ -122,7 +129,9 @@ bool OfiTransport::read_completions(Sink& sink) {
   if (count != -FI_EAVAIL)
     base::fail(MPI_ERR_OTHER, "libfabric: the completions of {} cannot be read: {}", fabric_.name(),
                fabric_.text_of(count));
-  return on_error(sink);
+  if (!keep_error()) return false;
+  end_failed(sink);
+  return true;
 }
 
 void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
@@ -141,28 +150,35 @@ void OfiTransport::on_completion(const fi_cq_msg_entry& entry, Sink& sink) {
   if (!route.unposted.empty()) advance_all(route, sink);
 }
 
-// False if there was none after all.
-bool OfiTransport::on_error(Sink& sink) {
+// An operation that has failed, for end_failed(). False if there was none after all.
+bool OfiTransport::keep_error() {
   fi_cq_err_entry entry = {};
   if (fi_cq_readerr(fabric_.completions(), &entry, 0) <= 0) return false;
   auto* const operation = static_cast<Operation*>(entry.op_context);
-  if (operation == nullptr) return true;
+  if (operation == nullptr) return true; // of no operation of ours
   // A message of a stranger's that is longer than any of ours; or the endpoint is being closed.
   if (operation->kind == Operation::Kind::receive) {
     ++counters_.strangers;
     post_receive(*operation);
     return true;
   }
-  Route& route = *operation->route;
-  --route.under_way;
-  note_failure(route, fabric_.text_of(entry.err));
-  Transfer* const transfer = operation->transfer;
-  end(*operation);
-  if (transfer == nullptr) return true;
-  --transfer->under_way;
-  transfer->failed = true;
-  if (is_finished(*transfer)) finish(*transfer, sink);
+  failed_.push_back({operation, entry.err});
+  chores_ = true;
   return true;
+}
+
+void OfiTransport::end_failed(Sink& sink) {
+  for (const auto [operation, error] : std::exchange(failed_, {})) {
+    Route& route = *operation->route;
+    --route.under_way;
+    note_failure(route, fabric_.text_of(error));
+    Transfer* const transfer = operation->transfer;
+    end(*operation);
+    if (transfer == nullptr) continue;
+    --transfer->under_way;
+    transfer->failed = true;
+    if (is_finished(*transfer)) finish(*transfer, sink);
+  }
 }
 
 // Whose message this is, if it proves that; else null.
@@ -195,8 +211,8 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
   const auto [header, route] = sender_of(operation, bytes);
   if (route != nullptr && route->state != Route::State::broken) [[likely]]
     take(*route, header, memory + sizeof header, bytes - sizeof header, sink);
-  else if (route == nullptr && !keep_early(header, memory, bytes))
-    ++counters_.strangers;
+  else if (route == nullptr)
+    keep_early(header, memory, bytes);
   if (spare_receives_ == 0) return post_receive(operation);
   --spare_receives_;
   end(operation);
@@ -204,22 +220,23 @@ void OfiTransport::on_receive(Operation& operation, std::size_t bytes, Sink& sin
 
 // A process of a job that this one will meet may have met its job already, and sends. It proves
 // that by the seal; its route is made when this process first sends to it. Nothing but messages
-// comes so early. True if it was kept.
-bool OfiTransport::keep_early(const wire::Header& header, const std::byte* memory,
+// comes so early, and all else is a stranger's. Whether the job is known is not asked again: the
+// program may meet it just now.
+void OfiTransport::keep_early(const wire::Header& header, const std::byte* memory,
                               std::size_t bytes) {
   if (bytes < sizeof header || header.kind() != wire::Kind::message ||
-      processes_.find(header.source) ||
       !header.is_sealed_by(
-          token_of(processes_.secret(rank_), header.source, processes_.own_name())))
-    return false;
+          token_of(processes_.secret(rank_), header.source, processes_.own_name()))) {
+    ++counters_.strangers;
+    return;
+  }
   if (early_.size() == most_early) early_.erase(early_.begin()); // left by jobs that are forgotten
   early_.push_back({header, {memory + sizeof header, memory + bytes}});
-  return true;
 }
 
 bool OfiTransport::take_early(Sink& sink) {
   bool moved = false;
-  for (Early& early : std::exchange(early_, {})) {
+  for (KeptMessage& early : std::exchange(early_, {})) {
     Route* const route = find_source(early.header);
     if (route == nullptr) {
       early_.push_back(std::move(early));
@@ -239,8 +256,37 @@ inline void OfiTransport::take(Route& route, const wire::Header& header, const s
     add_credits(route, header.credits);
     if (!route.unposted.empty()) advance_all(route, sink);
   }
+  if (!wire::is_numbered(kind)) {
+    take_next(route, kind, body, bytes, sink);
+  } else if (header.number == route.next_to_take || header.number == 0) [[likely]] {
+    route.next_to_take = wire::number_after(header.number);
+    take_next(route, kind, body, bytes, sink);
+    if (!route.ahead.empty()) [[unlikely]]
+      take_ahead(route, sink);
+  } else {
+    route.ahead.push_back({header, {body, body + bytes}}); // a window's at most
+  }
+}
+
+inline void OfiTransport::take_next(Route& route, wire::Kind kind, const std::byte* body,
+                                    std::size_t bytes, Sink& sink) {
   deliver(route, kind, body, bytes, sink);
   count_taken(route, kind);
+}
+
+// What has come before its time, once that is there.
+void OfiTransport::take_ahead(Route& route, Sink& sink) {
+  const auto is_next = [&](const KeptMessage& its) {
+    return its.header.number == route.next_to_take;
+  };
+  for (;;) {
+    const auto found = std::ranges::find_if(route.ahead, is_next);
+    if (found == route.ahead.end()) return;
+    const KeptMessage next = std::move(*found);
+    route.ahead.erase(found);
+    route.next_to_take = wire::number_after(route.next_to_take);
+    take_next(route, next.header.kind(), next.body.data(), next.body.size(), sink);
+  }
 }
 
 void OfiTransport::count_taken(Route& route, wire::Kind kind) {
@@ -341,34 +387,40 @@ bool OfiTransport::send_answers(Route& route) {
   return route.answers.empty() && !owes_credits(route);
 }
 
-// Without the program: the provider moves what is read and written here, and questions are
-// answered. Messages and completions are kept for the program.
+// Without the program: the provider moves what is read and written here, questions are answered,
+// and what strangers send is dropped. Messages and completions are kept for the program.
 bool OfiTransport::attend() noexcept {
   const std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard) return false; // the program is at it
   bool any = false;
   try {
     std::array<fi_cq_msg_entry, batch> entries;
-    for (;;) {
+    unsigned batches = 0;
+    for (; batches < most_batches; ++batches) {
       const ssize_t count = fi_cq_read(fabric_.completions(), entries.data(), entries.size());
-      if (count <= 0) break;
+      if (count != -FI_EAVAIL ? count <= 0 : !keep_error()) break;
       any = true;
       for (ssize_t i = 0; i < count; ++i) {
         const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
         auto* const operation = static_cast<Operation*>(entry.op_context);
         const bool is_receive = operation != nullptr && operation->kind == Operation::Kind::receive;
         const Sender sender = is_receive ? sender_of(*operation, entry.len) : Sender();
-        if (sender.route != nullptr && serve_at_once(*operation, sender, entry.len)) continue;
+        if (is_receive && sender.route == nullptr) {
+          keep_early(sender.header, operation->buffer->memory, entry.len);
+          post_receive(*operation);
+          continue;
+        }
+        if (is_receive && serve_at_once(*operation, sender, entry.len)) continue;
         held_.push_back(entry);
-        if (sender.route != nullptr) post_spare_receive();
+        if (is_receive) post_spare_receive();
       }
     }
     retry_answers();
-    any = fabric_.may_sleep() || any;
+    any = batches == most_batches || fabric_.may_sleep() || any; // the descriptor stays readable
   } catch (...) {
     break_down();
   }
-  if (!held_.empty() && sleeps_) {
+  if (!(held_.empty() && failed_.empty()) && sleeps_) {
     sleeps_ = false;
     if (sleeper_ != nullptr)
       sleeper_->wake();
@@ -395,6 +447,7 @@ bool OfiTransport::serve_at_once(Operation& operation, const Sender& sender, std
   const wire::Header& header = sender.header;
   Route& route = *sender.route;
   if (!wire::is_question(header.kind()) || route.state == Route::State::broken) return false;
+  note_talk(route);
   if (header.credits != 0) refused_ = true; // the program goes on with what waited for them
   add_credits(route, header.credits);
   reply(route, header.kind(), operation.buffer->memory + sizeof header, bytes - sizeof header);
@@ -452,7 +505,7 @@ bool OfiTransport::look_for_ended(Sink& sink) {
     if (route.state == Route::State::broken || route.state == Route::State::unknown) return false;
     const boot::Life life = processes_.life(route.rank);
     if (life == boot::Life::unknown) probe(route, time);
-    if (life != boot::Life::failed && life != boot::Life::over) return false;
+    if (!has_ended(life)) return false;
     if (route.ended_since == 0) route.ended_since = time;
     hurried_.store(true, std::memory_order_relaxed);
     return time - route.ended_since > time_to_arrive;
@@ -488,6 +541,7 @@ void OfiTransport::break_off(Route& route, Sink& sink) {
   std::erase(unpublished_, &route);
   std::erase(answering_, &route);
   route.answers.clear();
+  route.ahead.clear();
   fail_pending(route, sink);
   if (route.wanted) sink.on_peer(route.rank, engine::PeerState::failed);
 }

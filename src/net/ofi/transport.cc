@@ -46,6 +46,8 @@ constexpr double longest_refusal = 5;
 constexpr double longest_refusal_unwatched = 1;
 // Between two looks whether anybody listens where a peer was: each may take some milliseconds.
 constexpr double time_between_looks = 0.1;
+// Seconds in which the peer may connect, if both were about to.
+constexpr double time_to_connect = 0.02;
 constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 // How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
 // else, as a peer that ends is not always told by the network.
@@ -121,14 +123,16 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
                      invalidation->why_not());
   self_.rank = rank_;
   std::array<mem::Buffer*, most_receives> buffers;
+  const auto all = static_cast<std::size_t>(settings.rdma_buffers);
   const std::size_t wanted =
-      std::clamp(receive_bytes / pool_.buffer_bytes(), fewest_receives, most_receives);
+      std::min(std::clamp(receive_bytes / pool_.buffer_bytes(), fewest_receives, most_receives),
+               all - std::min(all, std::max<std::size_t>(all / 4, 1))); // the rest is for sends
   const std::size_t taken = pool_.take(std::span(buffers).first(wanted), wanted);
   if (taken == 0) {
     base::fail(MPI_ERR_OTHER,
-               "libfabric: none of {} message buffers is left for receives; raise "
-               "MACADAM_RDMA_BUFFERS",
-               settings.rdma_buffers);
+               "libfabric: {} message buffers are not enough for receives and sends, at least 2 "
+               "are needed; raise MACADAM_RDMA_BUFFERS",
+               all);
   }
   for (mem::Buffer* const buffer : std::span(buffers).first(taken)) {
     Operation* const operation = operations_.make();
@@ -188,6 +192,18 @@ engine::Link& OfiTransport::connect(Rank peer, engine::PeerState& state) {
   return route;
 }
 
+// TCP's provider loses a connection that both sides make at once, if the object that it keeps it in
+// was another peer's, of a job that has ended (seen with 2.5). So one of the two waits for the
+// other's first message, for a while.
+bool OfiTransport::gives_way(Route& route) {
+  if (!fabric_.limits().bare_tcp || !processes_.has_met() || route.talked ||
+      processes_.own_name() < processes_.name(route.rank))
+    return false;
+  const double time = now();
+  if (route.open_at == 0) route.open_at = time + time_to_connect;
+  return time < route.open_at;
+}
+
 // If its address is published. Throws base::Error if it is none, or never will be.
 void OfiTransport::open(Route& route) {
   route.state = Route::State::waiting;
@@ -197,6 +213,7 @@ void OfiTransport::open(Route& route) {
       base::fail(MPI_ERR_OTHER, "libfabric: rank {} cannot be reached: {}", route.rank, *why);
     return;
   }
+  if (gives_way(route)) return;
   try {
     route.address = fabric_.insert(read_endpoint(*published));
   } catch (const base::Error& error) {
@@ -316,7 +333,7 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   const std::array<iovec, 2> blocks = {iovec{at, bytes - payload_bytes + copied},
                                        iovec{const_cast<void*>(payload), payload_bytes - copied}};
   const wire::Header own = {processes_.own_name(), wire::Header::seal_of(route.token, kind),
-                            route.taken, 0};
+                            route.taken, route.next_to_send};
   std::memcpy(at, &own, sizeof own);
   base::copy(at + sizeof own, header, header_bytes);
   base::copy(at + sizeof own + header_bytes, payload, copied);
@@ -332,6 +349,7 @@ Posted OfiTransport::post_message(Route& route, wire::Kind kind, const void* hea
   if (!is_taken(fi_sendmsg(fabric_.endpoint(), &message, flags), *operation)) return refuse(route);
   route.taken = 0;
   if (wire::takes_credit(kind)) --route.credits;
+  if (wire::is_numbered(kind)) route.next_to_send = wire::number_after(route.next_to_send);
   ++counters_.sent;
   if (is_short) ++counters_.injected;
   return Posted::done;

@@ -62,26 +62,37 @@ struct Inquiry {
   bool is_probe = false;           // nobody waits for it
 };
 
+// A message that cannot be taken yet.
+struct KeptMessage {
+  wire::Header header;
+  std::vector<std::byte> body;
+};
+
 // The way to one process. There are no connections here: the provider may make some.
 struct Route : engine::Link {
   enum class State : std::uint8_t { unknown, waiting, open, broken };
 
-  // unknown: this process sends nothing there yet. waiting: its address is not published yet.
+  // unknown: this process sends nothing there yet. waiting: its address is not published yet,
+  // or this process gives way (gives_way()).
   State state = State::unknown;
   bool wanted = false;     // by connect(): a failure is told
   bool promised = false;   // Sink::on_peer() once it is open
   std::uint64_t token = 0; // of our messages
   std::uint64_t their_token = 0;
   fi_addr_t address = FI_ADDR_NOTAVAIL;
-  unsigned under_way = 0;    // operations of the provider's
-  unsigned unplaced = 0;     // puts that messages must not pass
-  bool talked = false;       // something has come from there, or was taken
+  unsigned under_way = 0; // operations of the provider's
+  unsigned unplaced = 0;  // puts that messages must not pass
+  bool talked = false;    // something has come from there, or was taken
+  double open_at = 0;     // when this process gives way no longer, in seconds; 0: it has not begun
   double refused_since = 0;  // nothing is under way, and the provider takes nothing; seconds, or 0
   double probe_at = 0;       // when to ask again whether it is there, in seconds
   double probe_patience = 0; // seconds it has for the answer; 0: it owes none
   double ended_since = 0;    // that its process has ended is known since, in seconds; 0: it is not
   std::uint32_t credits = 0; // messages that may be sent
   std::uint32_t taken = 0;   // of its messages, since it was told
+  std::uint32_t next_to_send = 0; // number of a message
+  std::uint32_t next_to_take = 0; // ... of its
+  std::vector<KeptMessage> ahead; // of its that have overtaken others
   base::List<Transfer> unposted;
   base::List<Transfer, OfRoute> transfers;
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
@@ -122,7 +133,10 @@ class OfiTransport final : public engine::Transport, Attended {
   // "tcp;ofi_rxm on lo 127.0.0.1"
   [[nodiscard]] const std::string& provider() const { return fabric_.name(); }
   // One more line for fallbacks().
-  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  void add_note(std::string note) {
+    const std::scoped_lock guard(lock_);
+    notes_.push_back(std::move(note));
+  }
 
   [[nodiscard]] const engine::Limits& limits() const noexcept override { return limits_; }
   [[nodiscard]] bool reaches(Rank peer) const noexcept override {
@@ -171,7 +185,10 @@ class OfiTransport final : public engine::Transport, Attended {
   [[nodiscard]] unsigned longest_sleep_us() const override;
   [[nodiscard]] double now() const override;
   void list_counters(base::CounterList& list) const override;
-  [[nodiscard]] std::vector<std::string> fallbacks() const override { return notes_; }
+  [[nodiscard]] std::vector<std::string> fallbacks() const override {
+    const std::scoped_lock guard(lock_);
+    return notes_;
+  }
   [[nodiscard]] std::size_t memory_bytes() const override;
 
  private:
@@ -201,6 +218,7 @@ class OfiTransport final : public engine::Transport, Attended {
   Route& route_to(Rank peer);
   void open(Route& route);
   bool try_open(Route& route);
+  bool gives_way(Route& route);
   [[nodiscard]] bool owes_credits(const Route& route) const { return route.taken >= window_ / 2; }
   static void note_talk(Route& route) {
     if (!std::exchange(route.talked, true)) route.refused_since = 0; // that there was no connection
@@ -238,12 +256,16 @@ class OfiTransport final : public engine::Transport, Attended {
   void count_taken(Route& route, wire::Kind kind);
   void retry_answers();
   void on_completion(const fi_cq_msg_entry& entry, Sink& sink);
-  bool on_error(Sink& sink);
+  bool keep_error();
+  void end_failed(Sink& sink);
   void on_receive(Operation& operation, std::size_t bytes, Sink& sink);
-  bool keep_early(const wire::Header& header, const std::byte* memory, std::size_t bytes);
+  void keep_early(const wire::Header& header, const std::byte* memory, std::size_t bytes);
   bool take_early(Sink& sink);
   void take(Route& route, const wire::Header& header, const std::byte* body, std::size_t bytes,
             Sink& sink);
+  void take_next(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes,
+                 Sink& sink);
+  void take_ahead(Route& route, Sink& sink);
   void deliver(Route& route, wire::Kind kind, const std::byte* body, std::size_t bytes, Sink& sink);
   void owe(Route& route);
   Route* find_source(const wire::Header& header);
@@ -321,12 +343,13 @@ class OfiTransport final : public engine::Transport, Attended {
   std::vector<Route*> breaking_;
   std::vector<Route*> answering_;    // have answers, or owe credits
   std::vector<Operation*> unposted_; // receives
-  struct Early {
-    wire::Header header;
-    std::vector<std::byte> body;
+  struct Failed {
+    Operation* operation = nullptr;
+    int error = 0; // libfabric's
   };
-  std::vector<Early> early_;          // messages of jobs that this process has not met yet
+  std::vector<KeptMessage> early_;    // of jobs that this process has not met yet
   std::vector<fi_cq_msg_entry> held_; // what the thread has taken, for the next poll()
+  std::vector<Failed> failed_;        // the same; no receives
   double look_again_at_ = 0;          // whether anybody listens where a peer was, in seconds
   unsigned spare_receives_ = 0;       // more than there shall be
   engine::SelfQueue to_self_;         // messages and notifications

@@ -41,13 +41,24 @@ constexpr bool is_question(Kind kind) {
   return kind == Kind::ask || kind == Kind::atomic || kind == Kind::revoke;
 }
 
+// What is taken in the order in which it was sent. Providers keep that order for the receives that
+// messages meet (FI_ORDER_SAS), not for their ends: one that `ofi_rxm` fetches ends after short
+// ones that were sent later. So these are numbered.
+constexpr bool is_numbered(Kind kind) {
+  return kind == Kind::message || kind == Kind::notice;
+}
+// 0 is the first one alone: its sender may have forgotten that it had sent to us before.
+constexpr std::uint32_t number_after(std::uint32_t number) {
+  return number == UINT32_MAX ? 1 : number + 1;
+}
+
 // Providers keep what comes without a receive, as much as it may be. So a process sends no more
 // than so many messages of these kinds that its peer has not taken; what answers them is as little.
 inline constexpr std::uint32_t window = 64;
 // TCP alone keeps nothing: what nobody receives stays in the sockets.
 inline constexpr std::uint32_t window_of_tcp = 256;
 constexpr bool takes_credit(Kind kind) {
-  return kind == Kind::message || kind == Kind::notice || is_question(kind);
+  return is_numbered(kind) || is_question(kind);
 }
 
 // In front of every message. Whoever reaches this process's endpoint can send it something, so
@@ -56,7 +67,7 @@ struct Header {
   boot::ProcessName source;
   std::uint64_t seal = 0;    // the kind, and above it the upper 56 bits of the token
   std::uint32_t credits = 0; // messages of the receiver's that were taken since the last message
-  std::uint32_t pad = 0;
+  std::uint32_t number = 0;  // if is_numbered()
 
   static constexpr unsigned kind_bits = 8;
   static constexpr std::uint64_t kind_mask = (1u << kind_bits) - 1;

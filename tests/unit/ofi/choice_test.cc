@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace macadam::test {
@@ -82,12 +85,32 @@ TEST(OfiChoice, ARefusalNamesWhatWasFoundAndTheRemedy) {
          {"MACADAM_NET_INTERFACE", "'ib0'", "tcp;ofi_rxm on eth0 10.1.0.7"})
       EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
   }
+}
+
+std::string refusal_of_nothing(const std::string& interface) {
   try {
-    static_cast<void>(choose({}, {.one_machine = false, .interface = {}, .source = {}}));
-    FAIL() << "nothing was thrown";
+    static_cast<void>(choose({}, {.one_machine = true, .interface = interface, .source = {}}));
   } catch (const base::Error& error) {
-    EXPECT_NE(error.text.find("found none"), std::string::npos) << error.text;
+    return error.text;
   }
+  return "nothing was thrown";
+}
+
+TEST(OfiChoice, WhoAsksForNoProviderThatThereIsIsTold) {
+  const char* const set = std::getenv("FI_PROVIDER");
+  std::optional<std::string> before;
+  if (set != nullptr) before = set;
+  for (const char* const name : {"nonsense", ""}) {
+    setenv("FI_PROVIDER", name, 1);
+    for (const char* const interface : {"", "eth0"}) {
+      const std::string text = refusal_of_nothing(interface);
+      EXPECT_NE(text.find(fmt::format("FI_PROVIDER is '{}'", name)), std::string::npos) << text;
+      EXPECT_NE(text.find("unset it"), std::string::npos) << text;
+    }
+  }
+  unsetenv("FI_PROVIDER");
+  EXPECT_NE(refusal_of_nothing("").find("found none"), std::string::npos);
+  if (before) setenv("FI_PROVIDER", before->c_str(), 1);
 }
 
 TEST(OfiChoice, ASourceAddressIsTheRoutes) {

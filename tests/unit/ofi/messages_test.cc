@@ -12,6 +12,11 @@
 namespace macadam::test {
 namespace {
 
+bool is_bare_tcp(const World::Process& process) {
+  const std::string& provider = process.transport->provider();
+  return provider.starts_with("tcp on ") || provider.starts_with("net on ");
+}
+
 TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
   World world(3);
   constexpr unsigned count = 500;
@@ -34,6 +39,47 @@ TEST(OfiMessages, ArriveOnceAndInOrderBothWays) {
   }
   EXPECT_EQ(world[0].counter("ofi_strangers"), 0u);
   ASSERT_TRUE(world.until([&] { return world[0].transport->drain(); }));
+}
+
+// Long ones that the provider fetches from the sender (ofi_rxm: above 16 KiB) are there later.
+TEST(OfiMessages, ShortOnesDoNotOvertakeLongOnes) {
+  World world(2, false);
+  for (auto& process : world.processes) {
+    process->settings.rdma_eager = 64 << 10;
+    process->start();
+  }
+  std::vector<std::string> sent;
+  for (unsigned n = 0; n < 100; ++n) {
+    sent.push_back(std::to_string(n));
+    if (n % 4 < 2) sent.back().resize(60'000 - n, 'x');
+    ASSERT_TRUE(world.until([&] { return world[0].try_send(1, sent.back()) == Posted::done; }));
+  }
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == sent.size(); }));
+  for (std::size_t n = 0; n < sent.size(); ++n)
+    ASSERT_EQ(world[1].received[0][n], sent[n]);
+}
+
+// Receives take what buffers they like, but not the last.
+TEST(OfiMessages, FewBuffersAreEnough) {
+  World world(2, false);
+  for (auto& process : world.processes) {
+    process->settings.rdma_buffers = 2;
+    process->start();
+  }
+  for (unsigned n = 0; n < 20; ++n) {
+    ASSERT_TRUE(world.send(0, 1, long_message(15 + n)));
+    ASSERT_TRUE(world.send(1, 0, long_message(15 + n)));
+  }
+  ASSERT_TRUE(world.until(
+      [&] { return world[0].received[1].size() == 20 && world[1].received[0].size() == 20; }));
+  World too_few(1, false);
+  too_few[0].settings.rdma_buffers = 1;
+  try {
+    too_few[0].start();
+    FAIL() << "nothing was thrown";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find("MACADAM_RDMA_BUFFERS"), std::string::npos) << error.text;
+  }
 }
 
 // One side has met the other's job already, and sends; the other has not.
@@ -63,6 +109,38 @@ TEST(OfiMessages, OfAJobThatIsMetLater) {
   EXPECT_EQ(other[0].received[back], (std::vector<std::string>{"early", "late"}));
 }
 
+// TCP's provider may lose a connection that both make at once: one of two whose jobs have met lets
+// the other do it, but not for ever.
+TEST(OfiMessages, OneOfTwoJobsLetsTheOtherConnect) {
+  for (const bool other_sends : {true, false}) {
+    World one(1), other(1, false);
+    if (!is_bare_tcp(one[0])) GTEST_SKIP() << "what stands above TCP makes its own connections";
+    other[0].its_secret = {4, 5, 6};
+    other[0].start();
+    const Rank there = one[0].processes->add(other[0]);
+    const Rank back = other[0].processes->add(one[0]);
+    const bool one_waits = other[0].processes->own_name() < one[0].processes->own_name();
+    World::Process& waits = one_waits ? one[0] : other[0];
+    World::Process& connects = one_waits ? other[0] : one[0];
+    const Rank first = one_waits ? there : back; // as who waits knows it
+    const Rank second = one_waits ? back : there;
+    EXPECT_FALSE(waits.up(first));
+    EXPECT_TRUE(connects.up(second));
+    const auto until = [&](const std::function<bool()>& so) {
+      return one.until([&] {
+        other[0].transport->poll(other[0]);
+        return so();
+      });
+    };
+    if (other_sends) {
+      ASSERT_TRUE(until([&] { return connects.try_send(second, "first") == Posted::done; }));
+      ASSERT_TRUE(until([&] { return waits.received[first].size() == 1; }));
+    }
+    ASSERT_TRUE(until([&] { return waits.try_send(first, "second") == Posted::done; }));
+    ASSERT_TRUE(until([&] { return connects.received[second].size() == 1; }));
+  }
+}
+
 TEST(OfiMessages, ToOneself) {
   World world(1);
   ASSERT_EQ(world[0].try_send(0, "myself"), Posted::done);
@@ -82,9 +160,7 @@ TEST(OfiMessages, WaitForAReceiverThatComputes) {
     if (world[0].try_send(1, long_message(sent)) == Posted::done) ++sent;
     world[0].transport->poll(world[0]);
   }
-  const std::string& provider = world[0].transport->provider();
-  const bool bare = provider.starts_with("tcp on ") || provider.starts_with("net on ");
-  const std::uint32_t window = bare ? wire::window_of_tcp : wire::window;
+  const std::uint32_t window = is_bare_tcp(world[0]) ? wire::window_of_tcp : wire::window;
   EXPECT_LE(sent, window);
   EXPECT_GE(sent, window / 2);
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1 + sent; }));
@@ -375,6 +451,38 @@ TEST(OfiAttended, AProcessThatComputesIsServed) {
   ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1 + unread; }));
   for (unsigned i = 0; i < unread; ++i)
     EXPECT_EQ(world[1].received[0][1 + i], long_message(i));
+}
+
+// ... whatever strangers send it: more than it has receives, and longer than they are.
+TEST(OfiAttended, AProcessThatComputesIsNotStoppedByStrangers) {
+  World world(2);
+  if (!wakes(world[0])) GTEST_SKIP() << "the provider wakes nobody, so there is no thread";
+  std::uint64_t word = 1, old = 0;
+  const RemoteMemory memory = world[1].transport->register_region(&word, sizeof word);
+  ASSERT_TRUE(world.send(0, 1, "before"));
+  ASSERT_TRUE(world.until([&] { return world[1].received[0].size() == 1; }));
+  World strangers(2, false);
+  World::Process& stranger = strangers[1];
+  stranger.settings.rdma_eager = 256 << 10;
+  make_stranger(strangers, world[1].transport->endpoint());
+  unsigned sent = 0;
+  constexpr unsigned all = 200;
+  const auto next = [&] { return sent == 0 ? std::string(200'000, 'x') : long_message(sent); };
+  for (int i = 0; i < 3000 && !(sent == all && stranger.transport->drain()); ++i) {
+    stranger.transport->poll(stranger);
+    give_itself_credit(stranger, sent);
+    if (sent < all && stranger.try_send(0, next()) == Posted::done) ++sent;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  World::Process& a = world[0];
+  const auto alone = [&](const std::function<bool()>& so) { return becomes_alone(a, so); };
+  ASSERT_TRUE(alone([&] {
+    return a.transport->atomic(a.link(1), {engine::Atomic::Kind::fetch_and_add, 5, 0}, memory, &old,
+                               1) != Posted::busy;
+  }));
+  ASSERT_TRUE(alone([&] { return a.completed.contains(1); }));
+  EXPECT_EQ(old, 1u);
+  ASSERT_TRUE(world.until([&] { return world[1].counter("ofi_strangers") == all; }));
 }
 
 // ... also if it has registered nothing, and nobody has sent to it before: a connection is made and

@@ -59,6 +59,21 @@ class World {
   std::vector<std::unique_ptr<Process>> processes;
 };
 
+// Rank 1 of `strangers` becomes a process that has the right provider, knows all names and where
+// `target` is, its rank 0; but its messages are sealed with another secret than the job's.
+inline void make_stranger(World& strangers, const wire::Endpoint& target) {
+  World::Process& stranger = strangers[1];
+  stranger.start();
+  stranger.its_secret = {9, 9, 9};
+  strangers[0].endpoint = target;
+  stranger.processes.emplace(stranger);
+}
+
+// Nobody gives it any: after each window it forgets what it has sent.
+inline void give_itself_credit(World::Process& stranger, unsigned sent) {
+  if (sent % wire::window == 0 && stranger.transport->forget(0, 1)) stranger.links.clear();
+}
+
 inline std::string long_message(unsigned n) {
   return message(n, 8000);
 }
