@@ -339,6 +339,10 @@ class Transport {
   virtual void sleep_sooner() {}
   [[nodiscard]] virtual unsigned longest_sleep_us() const { return UINT_MAX; }
 
+  // Looks now whether peers have ended, as poll() does now and then: for a caller that polls
+  // seldom. The next polls tell. Only where the system knows: nothing is sent.
+  virtual void look_after_peers() {}
+
   // Seconds on a monotonic clock (virtual time in the simulator).
   [[nodiscard]] virtual double now() const = 0;
 

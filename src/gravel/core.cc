@@ -2,6 +2,7 @@
 #include "gravel/core.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace macadam::gravel {
@@ -91,12 +92,16 @@ Peer& Core::peer(Rank rank) {
   return *known;
 }
 
-// A peer that is to be written to.
-Peer& Core::reach(int rank, const char* role) {
+Peer& Core::peer(int rank, const char* role) {
   if (rank < 0 || static_cast<Rank>(rank) >= size_)
     fail(Code::argument, "the {} is rank {}, the ranks of gravel_init's communicator are 0 to {}",
          role, rank, size_ - 1);
-  Peer& found = peer(static_cast<Rank>(rank));
+  return peer(static_cast<Rank>(rank));
+}
+
+// A peer that is to be written to.
+Peer& Core::reach(int rank, const char* role) {
+  Peer& found = peer(rank, role);
   reach(found);
   return found;
 }
@@ -123,10 +128,6 @@ void Core::on_peer(Rank rank, engine::PeerState state) noexcept try {
   breakdown_.note();
 }
 
-void Core::lose(Rank rank) {
-  fail_peer(peer(rank));
-}
-
 // Everything that waits for the peer ends, except transfers that the network still holds.
 void Core::fail_peer(Peer& gone) {
   if (gone.failed) return;
@@ -136,10 +137,8 @@ void Core::fail_peer(Peer& gone) {
     while (!out.waiting.empty())
       outgoing_slab_.free(&out.waiting.pop_front());
   }
-  for (Peer::In& in : gone.in) {
-    while (!in.untaken.empty())
-      erase(in.untaken.front());
-  }
+  for (std::size_t i = 0; i < ledger_count; ++i)
+    forget(gone.in[i], static_cast<Ledger>(i));
   for (Promise& promise : gone.promises) {
     for (Promise::Place& place : promise.places)
       place.posted = nullptr;
@@ -163,6 +162,13 @@ void Core::check_tag(int tag, bool may_be_any) const {
   if (tag >= 0 || (may_be_any && tag == any_tag)) return;
   fail(Code::argument, "the tag is {}, needed 0 or more{}", tag,
        may_be_any ? " (or GRAVEL_ANY_TAG)" : "");
+}
+
+// One that is less than zero in the caller's language is refused too.
+void Core::check_size(std::uint64_t size, const char* of) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (size > static_cast<std::uint64_t>(most))
+    fail(Code::argument, "{} {}, needed 0 to {}", static_cast<std::int64_t>(size), of, most);
 }
 
 Request& Core::request(RequestId id) const {
@@ -229,6 +235,7 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
                             int tag) {
   const bool written = kind == EntryKind::receive_buffer;
   check_tag(tag, false);
+  check_size(bytes, "bytes");
   Region* const region = memory_.find(memory, bytes);
   Promise* const promise = written ? promise_of(to, tag) : nullptr;
   if (promise != nullptr && promise->bytes != bytes)
@@ -254,6 +261,7 @@ RequestId Core::post_buffer(EntryKind kind, int to, const void* memory, std::siz
 
 RequestId Core::post_send_request(int consumer, std::size_t bytes, int tag) {
   check_tag(tag, false);
+  check_size(bytes, "bytes");
   Peer& with = reach(consumer, "consumer");
   Request& made = make_request(RequestKind::send_request, with, bytes, tag, nullptr);
   const RequestId id = made.id;

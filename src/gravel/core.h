@@ -141,9 +141,10 @@ struct Peer {
     base::List<Outgoing> waiting;
   };
   struct In {
-    std::uint32_t arrived = 0;  // entries, ever
-    std::uint32_t credited = 0; // of them taken out, as the peer knows or will
-    base::List<Arrived, OfPeer> untaken;
+    std::uint32_t arrived = 0;           // entries, ever
+    std::uint32_t credited = 0;          // of them taken out, as the peer knows or will
+    base::List<Arrived, OfPeer> kept;    // not taken out, and older than ...
+    base::List<Arrived, OfPeer> untaken; // ... these, which are in the ledger
   };
   std::array<Out, ledger_count> out;
   std::array<In, ledger_count> in;
@@ -257,9 +258,7 @@ class Core final : engine::Sink {
   [[nodiscard]] bool knows(Rank rank) const { return peers_.find(rank) != peers_.end(); }
   // Everything that was begun here has left, and no data are under way.
   [[nodiscard]] bool at_rest() const;
-  // The peer is gone (a launcher knows sooner than the network).
-  void lose(Rank peer);
-  // Makes the network look whether the peer is still there.
+  // Makes the network look whether the peer is still there, and reach it for that.
   void probe(Rank peer);
 
   // What is not finished, for the end: "2 requests, 1 buffer without FIN".
@@ -281,10 +280,12 @@ class Core final : engine::Sink {
 
   // core.cc: peers and requests
   Peer& peer(Rank rank);
+  Peer& peer(int rank, const char* role);
   Peer& reach(int rank, const char* role);
   void reach(Peer& peer);
   void connect(Peer& peer);
   void check_tag(int tag, bool may_be_any) const;
+  static void check_size(std::uint64_t size, const char* of);
   [[nodiscard]] Buffer& find_buffer(BufferId id) const;
   RequestId post_buffer(EntryKind kind, int to, const void* memory, std::size_t bytes, int tag);
   Request& make_request(RequestKind kind, Peer& peer, std::size_t bytes, int tag, Region* region);
@@ -310,6 +311,7 @@ class Core final : engine::Sink {
   bool tell_credits(Peer& peer);
   [[nodiscard]] const Entry& entry_of(const Arrived& arrived, Ledger ledger) const;
   void keep_all(Peer::In& in, Ledger ledger);
+  void forget(Peer::In& in, Ledger ledger);
   void erase(Arrived& arrived);
   template <class List>
   Arrived* find(const List& untaken, Ledger ledger, EntryKind kind, int tag);

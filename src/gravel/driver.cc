@@ -24,32 +24,54 @@ void Driver::push() {
   if (core_.is_connecting()) wait(any_source, [this] { return !core_.is_connecting(); });
 }
 
-// Peers are not looked after: a look would itself have to arrive, also at processes that have ended
-// before this one. The network gives up what cannot reach a process that was killed.
-void Driver::leave() {
-  wait(nobody, [this] { return core_.at_rest() && core_.networks().leave(); });
+bool Driver::look(int on) {
+  if (core_.progress()) return true;
+  if (++looks_in_vain_ % looks_between_watches == 0) watch(on);
+  return false;
 }
 
+// Of what was begun only promises may not have left, which need not be kept. Nobody is asked
+// whether he is there: that would itself have to arrive, also at processes that have ended before
+// this one. The network gives up what cannot reach a process that was killed.
+void Driver::leave() {
+  wait(nobody, [this] { return core_.networks().leave(); });
+}
+
+// On this machine the system says who has ended, and the network then tells the core; over a
+// network, writing to it does.
 void Driver::watch(int on) {
-  if (on == nobody) return;
   const double now = core_.networks().nearest().now();
   if (watched_ == 0) watched_ = now;
   if (now - watched_ < watch_interval) return;
   watched_ = now;
-  if (on != any_source) return watch_peer(static_cast<Rank>(on));
-  for (int peer = 0; peer < job_.size(); ++peer)
-    watch_peer(static_cast<Rank>(peer));
+  for (engine::Transport* const network : core_.networks())
+    network->look_after_peers();
+  if (on == any_source)
+    watch_all();
+  else if (on != nobody)
+    watch_peer(on);
 }
 
-// On this machine the system says that a process has ended; over a network, writing to it.
-void Driver::watch_peer(Rank peer) {
-  if (static_cast<int>(peer) == job_.rank() || !core_.knows(peer)) return;
-  const boot::Life life = job_.life(static_cast<int>(peer));
-  if (life == boot::Life::unknown) return core_.probe(peer);
-  if (life == boot::Life::running) return;
-  while (core_.progress()) { // what it has still sent
+// A wait for anybody ends when all are gone. So of those that were never met one is reached, and
+// only if none is left that is known.
+void Driver::watch_all() {
+  bool any_left = false;
+  int unmet = nobody;
+  for (int peer = 0; peer < job_.size(); ++peer) {
+    if (peer == job_.rank() || core_.has_lost(static_cast<Rank>(peer))) continue;
+    if (core_.knows(static_cast<Rank>(peer)) || job_.life(peer) != boot::Life::unknown) {
+      any_left = true;
+      watch_peer(peer);
+    } else if (unmet == nobody) {
+      unmet = peer;
+    }
   }
-  core_.lose(peer);
+  if (!any_left && unmet != nobody) watch_peer(unmet);
+}
+
+void Driver::watch_peer(int peer) {
+  if (peer != job_.rank() && job_.life(peer) == boot::Life::unknown)
+    core_.probe(static_cast<Rank>(peer));
 }
 
 } // namespace macadam::gravel

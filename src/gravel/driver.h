@@ -23,7 +23,7 @@ class Driver {
   template <class Done>
   void wait(int on, Done&& done) {
     unsigned fruitless = 0, in_vain = 0; // polls: in a row, and in this wait
-    bool idled = false;
+    Idling idling(core_.networks());
     while (!done()) {
       if (core_.progress()) {
         fruitless = 0;
@@ -35,14 +35,13 @@ class Driver {
       if (++fruitless <= polls_before_idle_) {
         base::relax();
       } else {
-        core_.networks().idle(fruitless - polls_before_idle_, longest_sleep_us);
-        idled = true;
+        idling.idle(fruitless - polls_before_idle_);
       }
     }
-    // A program that moves data by explicit calls is soon back, and what peers leave meanwhile in
-    // the segment costs them less than a copy by the kernel.
-    if (idled) core_.networks().pause_wait();
   }
+  // Makes progress for a program that tests whether what depends on `on` is there, and waits
+  // elsewhere. True if anything moved.
+  bool look(int on);
   // Waits for an announcement from `source`, which `take` takes from the core once it is there.
   template <class Take>
   auto wait_for(int source, Take&& take) {
@@ -61,21 +60,46 @@ class Driver {
   void leave();
 
  private:
+  // The idle calls of a wait, and its end, also by an exception.
+  class Idling {
+   public:
+    explicit Idling(const engine::Networks& networks) : networks_(networks) {}
+    Idling(const Idling&) = delete;
+    Idling& operator=(const Idling&) = delete;
+    // A program that moves data by explicit calls is soon back, and what peers leave meanwhile in
+    // the segment costs them less than a copy by the kernel.
+    ~Idling() {
+      if (idled_) networks_.pause_wait();
+    }
+    void idle(unsigned fruitless) {
+      idled_ = true;
+      networks_.idle(fruitless, longest_sleep_us);
+    }
+
+   private:
+    const engine::Networks& networks_;
+    bool idled_ = false;
+  };
+
   static constexpr int nobody = -2; // beside any_source
   static constexpr unsigned patient_polls = 32;
   static constexpr unsigned longest_sleep_us = 100'000;
+  // Looks in vain between two of the clock; not a number of requests that are tested in turn.
+  static constexpr unsigned looks_between_watches = 37;
 
   // Where others need the core, the producer may be one of them.
   static unsigned looks_of(const engine::Limits& network) {
     return network.shares_cores ? 0 : network.polls_before_idle;
   }
   void watch(int on);
-  void watch_peer(Rank peer);
+  void watch_all();
+  void watch_peer(int peer);
 
   const boot::Job& job_;
   Core core_;
   const unsigned polls_before_idle_;
   double watched_ = 0; // seconds
+  unsigned looks_in_vain_ = 0;
 };
 
 } // namespace macadam::gravel

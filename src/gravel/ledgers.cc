@@ -113,7 +113,8 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
     arrived.peer = &from;
     arrived.position = position;
     in.untaken.push_back(arrived);
-    if (entry.uses != 0) keep_all(in, ledger);
+    const bool full = in.arrived - consumed(from, ledger) == layout_.slots;
+    if (entry.uses != 0 || full) keep_all(in, ledger);
     arrived_[index(ledger)].push_back(arrived);
   }
   if (owes_credits(from)) queue(from);
@@ -121,13 +122,27 @@ void Core::on_put(Rank source, std::uint32_t notification, std::size_t) noexcept
   breakdown_.note();
 }
 
-// Of what a program may post before it must be taken a promise is no part: it leaves its ledger at
-// once, and with it what is before it, as the ring gives back room in its order.
+// A program may want next what comes last: what fills a ledger leaves it, and so does a promise,
+// which is taken bit by bit. With it goes what is before it, as the ring gives back room in its
+// order.
 void Core::keep_all(Peer::In& in, Ledger ledger) {
-  for (Arrived& arrived : in.untaken) {
-    if (arrived.kept) continue;
+  while (!in.untaken.empty()) {
+    Arrived& arrived = in.untaken.front();
     arrived.entry = entry_of(arrived, ledger);
     arrived.kept = true;
+    base::List<Arrived, OfPeer>::erase(arrived);
+    in.kept.push_back(arrived);
+  }
+}
+
+// What a peer has announced goes with it; but that it wanted to send may still be learnt.
+void Core::forget(Peer::In& in, Ledger ledger) {
+  for (auto* const list : {&in.kept, &in.untaken}) {
+    for (auto at = list->begin(); at != list->end();) {
+      Arrived& arrived = *at;
+      ++at;
+      if (entry_of(arrived, ledger).kind != EntryKind::send_request) erase(arrived);
+    }
   }
 }
 
@@ -156,9 +171,7 @@ void Core::end_filled(Peer& from, std::uint32_t name) {
 std::uint32_t Core::consumed(const Peer& of, Ledger ledger) const {
   const Peer::In& in = of.in[index(ledger)];
   // In the order of the ring: an entry that was taken out before an older one gives no room yet.
-  for (const Arrived& oldest : in.untaken)
-    if (!oldest.kept) return oldest.position;
-  return in.arrived;
+  return in.untaken.empty() ? in.arrived : in.untaken.front().position;
 }
 
 Consumed Core::all_consumed(const Peer& of) const {
@@ -215,6 +228,7 @@ bool Core::tell_credits(Peer& to) {
 // of which one that is gone may have none left.
 void Core::probe(Rank rank) {
   Peer& probed = peer(rank);
+  connect(probed);
   if (!probed.connected || probed.failed || probed.noting) return;
   Consumed& own = probed.written[layout_.credits(0)].consumed;
   own = all_consumed(probed);
@@ -262,10 +276,16 @@ Arrived* Core::find(const List& untaken, Ledger ledger, EntryKind kind, int tag)
 // Null if there is none.
 Arrived* Core::find_oldest(Ledger ledger, EntryKind kind, int source, int tag) {
   check_tag(tag, true);
-  // What a peer has announced goes with it.
-  if (source != any_source)
-    return find(reach(source, "source").in[index(ledger)].untaken, ledger, kind, tag);
-  Arrived* const found = find(arrived_[index(ledger)], ledger, kind, tag);
+  Arrived* found = nullptr;
+  if (source != any_source) {
+    Peer& from = peer(source, "source");
+    const Peer::In& in = from.in[index(ledger)];
+    found = find(in.kept, ledger, kind, tag);
+    if (found == nullptr) found = find(in.untaken, ledger, kind, tag);
+    if (found == nullptr) reach(from);
+    return found;
+  }
+  found = find(arrived_[index(ledger)], ledger, kind, tag);
   if (found == nullptr && lost_ != 0 && lost_ + 1 >= size_)
     fail(Code::peer, "all other ranks are gone");
   return found;

@@ -18,6 +18,8 @@ constexpr std::size_t most_ring_memory = 64 << 20;
 
 void Core::promise_receive_buffers(int producer, std::size_t bytes, int tag, std::uint64_t count) {
   check_tag(tag, false);
+  check_size(bytes, "bytes");
+  check_size(count, "receive buffers");
   if (count == 0) fail(Code::argument, "a promise of no receive buffers");
   Peer& with = reach(producer, "producer");
   if (const Promise* const before = promise_of(producer, tag))

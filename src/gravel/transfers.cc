@@ -202,8 +202,10 @@ engine::Posted Core::hand_over(const Transfer& transfer, std::uint32_t& notifica
   if (transfer.bytes == 0) return engine::Posted::done;
   if (transfer.is_get)
     return network.get(*with.link, transfer.local, transfer.remote, transfer.bytes, transfer.id);
-  if (notification != 0 && travel_as_message(*transfer.buffer, transfer.bytes))
-    return send_whole(*transfer.buffer, transfer.local);
+  // Messages need room that others may hold for long, the place does not.
+  if (notification != 0 && travel_as_message(*transfer.buffer, transfer.bytes) &&
+      send_whole(*transfer.buffer, transfer.local) == engine::Posted::done)
+    return engine::Posted::done;
   if (notification != 0) {
     const engine::Posted posted = network.put_notified(*with.link, transfer.local, transfer.remote,
                                                        transfer.bytes, transfer.id, notification);

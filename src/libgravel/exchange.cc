@@ -21,6 +21,8 @@ Exchange::Exchange(MPI_Comm comm) : comm_(comm) {
   if (initialized == 0 || finalized != 0)
     gravel::fail(gravel::Code::state, "MPI is not running; call this after MPI_Init() and before "
                                       "MPI_Finalize()");
+  if (comm == MPI_COMM_NULL)
+    gravel::fail(gravel::Code::argument, "the communicator is MPI_COMM_NULL");
   int inter = 0;
   check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
   if (inter != 0)

@@ -96,11 +96,11 @@ void hand_out_fragment(Driver& driver, std::uint64_t id, gravel_request* request
   driver.push();
 }
 
-// Takes an announcement if there is one.
+// Takes an announcement of `source` if there is one.
 template <class Take>
-auto look(Core& core, int* flag, Take&& take) {
+auto look(Driver& driver, int source, int* flag, Take&& take) {
   auto found = take();
-  if (!found && core.progress()) found = take();
+  if (!found && driver.look(source)) found = take();
   *flag = found.has_value() ? 1 : 0;
   return found;
 }
@@ -156,10 +156,11 @@ int gravel_promise_recv_buffers(int producer, size_t bytes, int tag, size_t coun
 }
 
 int gravel_test_recv_buffer(int consumer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_recv_buffer", [&](Driver&, Core& core) {
+  return call("gravel_test_recv_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
-    const auto found = look(core, flag, [&] { return core.take_receive_buffer(consumer, tag); });
+    const auto found =
+        look(driver, consumer, flag, [&] { return core.take_receive_buffer(consumer, tag); });
     if (found) tell(buffer, *found);
   });
 }
@@ -202,9 +203,10 @@ int gravel_post_send_request_rdma(int consumer, size_t bytes, int tag, gravel_re
 
 int gravel_test_send_request(int producer, int tag, int* from, int* found_tag, size_t* bytes,
                              int* flag) {
-  return call("gravel_test_send_request", [&](Driver&, Core& core) {
+  return call("gravel_test_send_request", [&](Driver& driver, Core& core) {
     need(flag, "flag");
-    const auto found = look(core, flag, [&] { return core.take_send_request(producer, tag); });
+    const auto found =
+        look(driver, producer, flag, [&] { return core.take_send_request(producer, tag); });
     if (!found) return;
     tell(from, found->producer);
     tell(found_tag, found->tag);
@@ -231,10 +233,11 @@ int gravel_post_send_buffer_rdma(int consumer, const void* memory, size_t bytes,
 }
 
 int gravel_test_send_buffer(int producer, int tag, gravel_buffer* buffer, int* flag) {
-  return call("gravel_test_send_buffer", [&](Driver&, Core& core) {
+  return call("gravel_test_send_buffer", [&](Driver& driver, Core& core) {
     need(buffer, "buffer");
     need(flag, "flag");
-    const auto found = look(core, flag, [&] { return core.take_send_buffer(producer, tag); });
+    const auto found =
+        look(driver, producer, flag, [&] { return core.take_send_buffer(producer, tag); });
     if (found) tell(buffer, *found);
   });
 }
@@ -266,13 +269,15 @@ int gravel_wait(gravel_request* request) {
 }
 
 int gravel_test(gravel_request* request, int* flag) {
-  return call("gravel_test", [&](Driver&, Core& core) {
+  return call("gravel_test", [&](Driver& driver, Core& core) {
     need(request, "request");
     need(flag, "flag");
-    *flag = 1;
-    if (*request == GRAVEL_REQUEST_NULL) return;
-    gravel::Request& its = core.request(id_of(*request));
-    if (!its.complete) core.progress();
+    if (*request == GRAVEL_REQUEST_NULL) {
+      *flag = 1;
+      return;
+    }
+    gravel::Request& its = core.request(id_of(*request)); // a wrong one leaves the flag as it is
+    if (!its.complete) driver.look(static_cast<int>(its.peer->rank));
     *flag = its.complete ? 1 : 0;
     if (*flag == 0) return;
     *request = GRAVEL_REQUEST_NULL;
@@ -281,7 +286,11 @@ int gravel_test(gravel_request* request, int* flag) {
 }
 
 int gravel_waitall(int count, gravel_request requests[]) {
-  int first = GRAVEL_SUCCESS;
+  int first = call("gravel_waitall", [&](Driver&, Core&) {
+    if (count < 0) gravel::fail(Code::argument, "{} requests", count);
+    if (count > 0) need(requests, "requests");
+  });
+  if (first != GRAVEL_SUCCESS) return first;
   std::string first_error;
   for (int i = 0; i < count; ++i) {
     const int code = gravel_wait(&requests[i]);

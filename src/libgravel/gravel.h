@@ -37,7 +37,7 @@ enum {
   GRAVEL_ERR_BUFFER = 6,     /* no announced buffer, or one whose FIN was sent already */
   GRAVEL_ERR_INCOMPLETE = 7, /* a FIN before all fragments; the end before all requests */
   GRAVEL_ERR_TRANSFER = 8,   /* data could not be moved */
-  GRAVEL_ERR_PEER = 9,       /* the peer is gone */
+  GRAVEL_ERR_PEER = 9,       /* the peer is gone: its process, or Gravel there */
   GRAVEL_ERR_SYSTEM = 10     /* the system or the network refuses */
 };
 
@@ -47,7 +47,7 @@ enum {
  * addresses and never again. Memory for ledgers is kept for every rank of it (about 3 KiB each). */
 int gravel_init(MPI_Comm comm);
 /* Not collective. GRAVEL_ERR_INCOMPLETE, and nothing is closed, while requests or announced buffers
- * are not finished. */
+ * are not finished; promises need not be kept. */
 int gravel_finalize(void);
 /* What the last failed call met: what, where, found, needed. Valid until the next failure. */
 const char* gravel_error_message(void);

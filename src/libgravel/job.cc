@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libgravel/job.h"
 
+#include "boot/job_memory.h"
 #include "boot/machine.h"
 #include "gravel/error.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,19 @@ namespace macadam::libgravel {
 
 using gravel::Code;
 using gravel::fail;
+
+namespace {
+
+// By which a process holds its segment: it ends with the process, and forked children do not
+// inherit it.
+struct flock hold() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_len = 1;
+  return lock;
+}
+
+} // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -46,9 +57,10 @@ Machine this_machine() {
 }
 
 Job::Job(std::uint32_t rank, std::uint32_t size)
-    : rank_(rank), size_(size), own_(memfd_create("gravel", MFD_CLOEXEC)) {
-  if (own_.get() < 0 || ftruncate(own_.get(), capacity) != 0)
-    fail(Code::system, "shared memory: no segment (memfd_create): {}", std::strerror(errno));
+    : rank_(rank), size_(size), own_(boot::make_memfd("gravel", capacity)) {
+  struct flock lock = hold();
+  if (fcntl(own_.get(), F_SETLK, &lock) != 0)
+    fail(Code::system, "shared memory: locking the segment: {}", std::strerror(errno));
 }
 
 void Job::describe(Greeting& own) const {
@@ -70,30 +82,27 @@ void Job::meet(std::vector<Greeting> all) {
   }
 }
 
-Job::Opened Job::open_process(int rank, const Greeting& peer) {
+Descriptor Job::open_segment(int rank, const Greeting& peer) {
   const std::string path = fmt::format("/proc/{}/fd/{}", peer.process, peer.segment);
-  Opened opened{Descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC)), {}};
-  if (opened.segment.get() < 0)
+  Descriptor segment(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (segment.get() < 0)
     fail(Code::system,
          "shared memory of rank {}: {}: {}; ranks must run as one user, not set-uid, and their "
          "container must show /proc; or set MACADAM_NETWORK=rdma",
          rank, path, std::strerror(errno));
   struct stat status {};
-  if (fstat(opened.segment.get(), &status) != 0 || status.st_dev != peer.device ||
+  if (fstat(segment.get(), &status) != 0 || status.st_dev != peer.device ||
       status.st_ino != peer.file)
     fail(Code::system,
          "shared memory of rank {}: {} is another file; is /proc that of another "
          "process namespace? Set MACADAM_NETWORK=rdma",
          rank, path);
-#ifdef SYS_pidfd_open
-  opened.life = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0)));
-#endif
-  return opened;
+  return segment;
 }
 
 void Job::open_segments() {
   for (const int peer : neighbours_)
-    if (peer != rank()) opened_.emplace(peer, open_process(peer, greetings_[at(peer)]));
+    if (peer != rank()) opened_.emplace(peer, open_segment(peer, greetings_[at(peer)]));
 }
 
 void Job::publish(std::span<const std::byte> address) {
@@ -107,11 +116,19 @@ std::optional<std::span<const std::byte>> Job::fetch(int rank) const {
   return std::span(its.address).first(std::min<std::size_t>(its.bytes, its.address.size()));
 }
 
+// Who has left is failed to those who still want something of it, as nobody waits for all at the
+// end.
 boot::Life Job::life(int rank) const {
   const auto known = opened_.find(rank);
-  if (known == opened_.end() || known->second.life.get() < 0) return boot::Life::unknown;
-  pollfd life{known->second.life.get(), POLLIN, 0};
-  return poll(&life, 1, 0) == 1 ? boot::Life::over : boot::Life::running;
+  if (known == opened_.end()) return boot::Life::unknown;
+  struct flock lock = hold();
+  const bool held = fcntl(known->second.get(), F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  return held ? boot::Life::running : boot::Life::failed;
+}
+
+unsigned Job::failures() const {
+  return static_cast<unsigned>(std::ranges::count_if(
+      opened_, [this](const auto& row) { return life(row.first) == boot::Life::failed; }));
 }
 
 int Job::cores() const {

@@ -39,7 +39,8 @@ Machine this_machine();
 // Those on this machine share memory. They are not children of one launcher of ours, so no
 // descriptor was inherited: each makes a segment of its own (a memfd: it has no name, and nothing
 // is left behind) and opens those of the others through /proc/PID/fd, which the kernel allows to
-// the same user. All are opened at the start, while all are known to be there.
+// the same user. All are opened at the start, while all are known to be there. As long as a process
+// takes part it has its segment locked, so its end, and that of Gravel in it, cost no message.
 class Job final : public boot::Job {
  public:
   Job(std::uint32_t rank, std::uint32_t size);
@@ -68,20 +69,17 @@ class Job final : public boot::Job {
   [[nodiscard]] int cores() const override;
   [[nodiscard]] boot::SharedMemory own_memory() override { return {own_.get(), 0, capacity}; }
   [[nodiscard]] boot::SharedMemory memory_of(int rank) const override {
-    return {opened_.at(rank).segment.get(), 0, capacity};
+    return {opened_.at(rank).get(), 0, capacity};
   }
   [[nodiscard]] pid_t pid(int rank) const override { return greetings_[at(rank)].process; }
   [[nodiscard]] boot::Life life(int rank) const override;
+  [[nodiscard]] unsigned failures() const override;
 
  private:
   // Room in the sparse file, which is neither memory nor address space.
   static constexpr std::uint64_t capacity = std::uint64_t{1} << 32;
 
-  struct Opened {
-    Descriptor segment;
-    Descriptor life; // readable once the process has ended; none if the kernel has no pidfd_open()
-  };
-  static Opened open_process(int rank, const Greeting& peer);
+  static Descriptor open_segment(int rank, const Greeting& peer);
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
   const std::uint32_t rank_, size_;
@@ -91,7 +89,7 @@ class Job final : public boot::Job {
   Published own_endpoint_;
   std::vector<int> neighbours_; // on this machine, and this process
   int local_rank_ = 0;
-  std::map<int, Opened> opened_; // of the neighbours, if they share memory
+  std::map<int, Descriptor> opened_; // segments of the neighbours, if they share memory
 };
 
 } // namespace macadam::libgravel

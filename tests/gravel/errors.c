@@ -4,6 +4,8 @@
  * right goes on and arrives whole. */
 #include "check.h"
 
+#include <sys/resource.h>
+
 enum { bytes = 1000 };
 static unsigned char memory[bytes], other[bytes], unknown[bytes];
 
@@ -12,6 +14,18 @@ static void before_start(void) {
   REFUSED(GRAVEL_ERR_STATE, "gravel_init", gravel_register(memory, bytes));
   REFUSED(GRAVEL_ERR_STATE, "gravel_init", gravel_wait(&request));
   REFUSED(GRAVEL_ERR_STATE, "gravel_init", gravel_finalize());
+  REFUSED(GRAVEL_ERR_ARGUMENT, "MPI_COMM_NULL", gravel_init(MPI_COMM_NULL));
+}
+
+/* Files may not be as long as the segment of shared memory, which is sparse. */
+static void without_long_files(void) {
+  struct rlimit before, low;
+  EXPECT(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  low = before;
+  low.rlim_cur = 1 << 30;
+  EXPECT(setrlimit(RLIMIT_FSIZE, &low) == 0);
+  REFUSED(GRAVEL_ERR_SYSTEM, "file size limit", gravel_init(MPI_COMM_WORLD));
+  EXPECT(setrlimit(RLIMIT_FSIZE, &before) == 0);
 }
 
 static void of_memory(void) {
@@ -53,10 +67,19 @@ static void of_arguments(int peer) {
   REFUSED(GRAVEL_ERR_ARGUMENT, "tag is -1", gravel_promise_recv_buffers(peer, 8, -1, 1));
   REFUSED(GRAVEL_ERR_ARGUMENT, "ranks of gravel_init's communicator are 0 to",
           gravel_promise_recv_buffers(ranks, 8, 6, 1));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "-1 bytes", gravel_promise_recv_buffers(peer, (size_t)-1, 6, 1));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "-1 receive buffers",
+          gravel_promise_recv_buffers(peer, 8, 6, (size_t)-1));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "-5 bytes",
+          gravel_post_send_request_rdma(peer, (size_t)-5, 0, &request));
   request = 12345;
+  flag = 7;
   REFUSED(GRAVEL_ERR_REQUEST, "no request", gravel_wait(&request));
   REFUSED(GRAVEL_ERR_REQUEST, "no request", gravel_test(&request, &flag));
-  EXPECT(request == 12345);
+  EXPECT(request == 12345 && flag == 7);
+  REFUSED(GRAVEL_ERR_ARGUMENT, "-1 requests", gravel_waitall(-1, &request));
+  REFUSED(GRAVEL_ERR_ARGUMENT, "requests is a null pointer", gravel_waitall(2, NULL));
+  OK(gravel_waitall(0, NULL));
   REFUSED(GRAVEL_ERR_BUFFER, "no announced buffer", gravel_post_os_put(77, memory, 1, 0, &request));
   REFUSED(GRAVEL_ERR_BUFFER, "no announced buffer", gravel_send_fin(77, &request));
   REFUSED(GRAVEL_ERR_BUFFER, "no announced buffer", gravel_get_buffer(77, NULL, NULL, NULL));
@@ -168,6 +191,7 @@ int main(int argc, char** argv) {
   EXPECT(ranks == 2);
   const int peer = 1 - rank;
   before_start();
+  without_long_files();
   OK(gravel_init(MPI_COMM_WORLD));
   of_memory();
   of_arguments(peer);

@@ -22,6 +22,29 @@ static void expect(const unsigned char* block, size_t bytes, int source, int tag
   EXPECT(block[bytes] == 0xEE); /* nothing behind the end */
 }
 
+/* More announcements than a ledger holds, and first is taken what was announced last. */
+static void what_came_last_is_taken_first(void) {
+  enum { before = 40 };
+  gravel_request received[before + 1], sent[before + 1];
+  const int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
+  gravel_buffer buffer;
+  for (int tag = 0; tag <= before; ++tag) {
+    OK(gravel_post_recv_buffer_rdma(next, to + tag, 1, tag, &received[tag]));
+    OK(gravel_post_send_buffer_rdma(next, from + tag, 1, tag, &sent[tag]));
+    OK(gravel_post_send_request_rdma(next, 1, tag, NULL));
+  }
+  for (int tag = before; tag >= 0; --tag) {
+    OK(gravel_wait_recv_buffer(previous, tag, &buffer));
+    OK(gravel_post_os_put(buffer, from, 1, 0, NULL));
+    OK(gravel_send_fin(buffer, NULL));
+    OK(gravel_wait_send_request(previous, tag, NULL, NULL, NULL));
+    OK(gravel_wait_send_buffer(previous, tag, &buffer));
+    OK(gravel_send_fin(buffer, NULL));
+  }
+  OK(gravel_waitall(before + 1, received));
+  OK(gravel_waitall(before + 1, sent));
+}
+
 /* Everyone announces to everyone; the tags are taken in another order than they were posted. */
 static void consumer_writes(size_t bytes, int fragments) {
   gravel_request received[most_ranks][4], sent[most_ranks][4];
@@ -197,6 +220,7 @@ int main(int argc, char** argv) {
     producer_reads(size_of[i], 3);
   }
   many();
+  what_came_last_is_taken_first();
   OK(gravel_unregister(from));
   OK(gravel_unregister(to));
   return end("protocols");

@@ -40,6 +40,12 @@ program sections
                                     received, ierror)
   call expect(ierror == GRAVEL_ERR_MEMORY, 'a stride')
 
+  ! Sizes below zero.
+  call gravel_post_send_request_rdma(next, -1_gravel_size_kind, 9, ierror=ierror)
+  call expect(ierror == GRAVEL_ERR_ARGUMENT, 'a send request of less than nothing')
+  call gravel_promise_recv_buffers(before, column, 9, -1_gravel_size_kind, ierror)
+  call expect(ierror == GRAVEL_ERR_ARGUMENT, 'a promise of less than nothing')
+
   ! A column has none; an element stands for what follows it.
   field = -1
   do j = 1, 20

@@ -68,7 +68,8 @@ struct Stream : base::ListNode<> {
   End end = End::complete_put;
   std::uint64_t id = 0;
   bool ok = true;
-  double full_since = 0; // since when the target leaves no room, 0: it does
+  bool uncopyable = false; // for the kernel
+  double full_since = 0;   // since when the target leaves no room, 0: it does
 };
 
 // A get whose data the owner of the memory was asked to stream to us.
@@ -82,6 +83,7 @@ struct PendingGet : base::ListNode<> {
   std::uint32_t claim = no_claim; // our claim word, which holds `ticket` until someone takes it
   std::uint32_t ticket = 0;
   enum class State : std::uint8_t { to_ask, asked, failed } state = State::to_ask;
+  bool uncopyable = false; // for the kernel
 };
 
 // Shared memory as a network. One instance a process; several in one process work too, each used by
@@ -152,6 +154,7 @@ class Transport : public engine::Transport {
   void resume() override;
   void pause_wait() override;
   void wake() override { waiter_.rouse(); }
+  void look_after_peers() override { look_for_ended(); }
   void sleep_sooner() override { waiter_.sleep_sooner(); }
   [[nodiscard]] double now() const override { return system_.now(); }
   void list_counters(base::CounterList& list) const override;
@@ -290,6 +293,7 @@ class Transport : public engine::Transport {
   Copied copy_mapped(Peer& peer, Direction direction, void* local, std::byte* there,
                      std::size_t bytes);
   [[nodiscard]] bool should_stream(const Peer& peer) const;
+  [[nodiscard]] bool should_ask(const Peer& peer) const;
   [[nodiscard]] bool is_looking(const Peer& peer) const;
   [[nodiscard]] bool will_stream(Peer& peer) const;
   [[nodiscard]] bool has_choice(const Peer& peer) const;

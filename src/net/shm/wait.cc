@@ -182,10 +182,10 @@ void Waiter::leave_crowded_core() {
   unsigned before_us = 0; // of them, on this one
   for (unsigned i = 0; i < met_.load(std::memory_order_acquire); ++i) {
     const SegmentHeader& neighbour = *neighbours_[i].header;
-    const std::uint32_t its = neighbour.waiting.load(std::memory_order_relaxed);
-    if (its == 0 || neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
-    cores[waiting++] = its - 1;
-    if (its - 1 == here && neighbours_[i].of_lower_rank) ++before_us;
+    const Waiting its = seen(neighbour);
+    if (!its.is || neighbour.asleep.load(std::memory_order_relaxed) != 0) continue;
+    cores[waiting++] = its.core;
+    if (its.core == here && neighbours_[i].of_lower_rank) ++before_us;
   }
   if (before_us < shared_.each()) return;
   const double time = system_.now();
@@ -211,6 +211,7 @@ void Waiter::resume() {
 }
 
 void Waiter::pause() {
+  if (waiting()) own_.waiting.fetch_or(Waiting::pause_bit, std::memory_order_release);
   waiting_.store(false, std::memory_order_relaxed);
   rouse();
 }

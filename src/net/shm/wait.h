@@ -10,6 +10,14 @@
 
 namespace macadam::net::shm {
 
+// What SegmentHeader::waiting says of its process: 0, or 1 + its core, and in a pause this bit.
+struct Waiting {
+  static constexpr std::uint32_t pause_bit = 1u << 31;
+  bool is = false;     // it does nothing but poll, or will soon
+  bool pauses = false; // ... and not now
+  unsigned core = 0;
+};
+
 // The cores that the processes of a job share on a machine, where it has more processes than cores.
 struct SharedCores {
   unsigned cores = 0; // 0: each process has one
@@ -98,9 +106,13 @@ class Waiter {
   // A process that this one talks to, at most once each. Its header outlives the waits.
   void meet(const SegmentHeader& neighbour, bool of_lower_rank);
 
-  // Whether this process does nothing but poll. Peers see SegmentHeader::waiting, 1 + its core,
-  // also in a pause.
+  // Whether this process does nothing but poll.
   [[nodiscard]] bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  // What others see of a process.
+  [[nodiscard]] static Waiting seen(const SegmentHeader& process) {
+    const std::uint32_t word = process.waiting.load(std::memory_order_relaxed);
+    return {word != 0, (word & Waiting::pause_bit) != 0, (word & ~Waiting::pause_bit) - 1};
+  }
   // Tells peers that this process is occupied, until told otherwise.
   void set_waiting(bool waiting) {
     waiting_.store(waiting, std::memory_order_relaxed);

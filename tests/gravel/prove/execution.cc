@@ -53,9 +53,12 @@ Execution::Execution(const Program& program, Decider& decider)
     const Entry& entry = *reinterpret_cast<const Entry*>(address);
     if (entry.kind == EntryKind::fin) return network_.vacate(rank, address);
     Process& process = *processes_[index(rank)];
+    std::uint32_t& arrived = process.arrived[{source, notification}];
     process.announced.push_back({notification, source, entry.kind, entry.tag, entry.bytes, address,
-                                 std::max(entry.uses, 1u), false});
-    if (entry.uses != 0) keep_all(process, source, notification);
+                                 std::max(entry.uses, 1u), arrived++, false});
+    if (entry.uses != 0 ||
+        arrived - oldest_in_ledger(process, source, notification) == program_.conditions.slots)
+      keep_all(process, source, notification);
   };
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     processes_.push_back(std::make_unique<Process>(*this, static_cast<int>(rank)));
@@ -137,7 +140,18 @@ void Execution::happen(const Event& event) {
   }
 }
 
-// A promise leaves its ledger when it comes, with all that was there before it.
+// Its position.
+std::uint32_t Execution::oldest_in_ledger(const Process& process, int source,
+                                          std::uint32_t notification) {
+  for (const Announced& announced : process.announced) {
+    if (!announced.kept && announced.source == source && announced.notification == notification)
+      return announced.position;
+  }
+  return process.arrived.at({source, notification});
+}
+
+// A promise leaves its ledger when it comes, and so does what fills it, with all that was there
+// before it.
 void Execution::keep_all(Process& process, int source, std::uint32_t notification) {
   for (Announced& announced : process.announced) {
     if (announced.kept || announced.source != source || announced.notification != notification)
@@ -147,13 +161,15 @@ void Execution::keep_all(Process& process, int source, std::uint32_t notificatio
   }
 }
 
-// What a peer that is gone has announced is gone too.
+// What a peer that is gone has announced is gone too, but for its send requests.
 void Execution::forget(Process& process, int peer) {
+  const auto is_gone = [&](const Announced& announced) {
+    return announced.source == peer && announced.kind != EntryKind::send_request;
+  };
   for (const Announced& announced : process.announced) {
-    if (announced.source == peer && !announced.kept)
-      network_.vacate(process.number, announced.address);
+    if (is_gone(announced) && !announced.kept) network_.vacate(process.number, announced.address);
   }
-  std::erase_if(process.announced, [&](const Announced& a) { return a.source == peer; });
+  std::erase_if(process.announced, is_gone);
 }
 
 // Whether a call may say that the peer is gone; for any source: that all are.

@@ -63,9 +63,10 @@ class Execution {
     EntryKind kind;
     int tag;
     std::size_t bytes;
-    std::uint64_t address; // of the slot
-    std::uint32_t uses;    // that are not taken: several of promised buffers
-    bool kept;             // outside of its slot
+    std::uint64_t address;  // of the slot
+    std::uint32_t uses;     // that are not taken: several of promised buffers
+    std::uint32_t position; // in the ledger, since the start
+    bool kept;              // outside of its slot
   };
   struct Awaited {
     std::uint64_t request = 0;
@@ -104,6 +105,7 @@ class Execution {
     std::array<Taken, 16> taken{};
     std::array<int, 16> found{};
     std::vector<Announced> announced;
+    std::map<std::pair<int, std::uint32_t>, std::uint32_t> arrived; // by source and ledger
     // By peer and tag: where the buffers were posted; how many were taken; and by ordinal, byte and
     // value, what was put into buffers that were promised and not posted yet.
     std::map<std::pair<int, int>, std::vector<std::size_t>> posted;
@@ -115,6 +117,8 @@ class Execution {
   [[nodiscard]] bool may_call(const Process& process) const;
   [[nodiscard]] static const Announced* oldest(const Process& process, const Step& step);
   [[nodiscard]] bool may_fail(const Process& process, int peer) const;
+  [[nodiscard]] static std::uint32_t oldest_in_ledger(const Process& process, int source,
+                                                      std::uint32_t notification);
   void keep_all(Process& process, int source, std::uint32_t notification);
   void forget(Process& process, int peer);
   static void lose_sight(Process& process, const Step& made);

@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-
 namespace macadam::gravel::prove {
 namespace {
 
@@ -132,15 +129,13 @@ Program promise_that_is_passed() {
 
 // ... nor does it take the room of a buffer that is taken later than one behind it.
 Program promise_behind_what_is_passed() {
-  Program program{
+  return {
       "a promise behind what is passed",
       {},
       {{receive(1, 0, 4, 1, 0), promise(1, 1, 4, 2), receive(1, 8, 4, 3, 1), wait(1), wait(0),
         receive(1, 16, 4, 2, 2), wait(2)},
        {take_receive(0, 3, 0), put(0, 8, 4, 0), fin(0, 0), take_receive(0, 1, 1), put(1, 0, 4, 0),
         fin(1, 1), take_receive(0, 2, 2), put(2, 16, 4, 0), fin(2, 2), wait(0), wait(1), wait(2)}}};
-  program.needs_slots = 2;
-  return program;
 }
 
 // Fragments of a promised buffer: some move together, one does not follow the others.
@@ -215,7 +210,6 @@ std::vector<Program> pairs() {
       {send(1, 0, 4, 1, 0), request(1, 4, 1, 1), send(1, 8, 4, 2, 2), wait(1), wait(0), wait(2)},
       {take_request(0, any_tag, 5), take_send(0, 2, 0), get(0, 8, 4, 0), fin(0, 1),
        take_send(any_source, 1, 2), get(2, 16, 4, 0), fin(2, 3), wait(1), wait(3)}));
-  all.back().needs_slots = 3;
   return all;
 }
 
@@ -256,7 +250,6 @@ std::vector<Program> all_programs() {
   std::vector<Program> all;
   const auto add = [&](Program program, const Conditions& conditions, const char* name) {
     program.conditions = conditions;
-    program.conditions.slots = std::max(conditions.slots, std::bit_ceil(program.needs_slots));
     program.name += fmt::format(" ({}, {} slots)", name, program.conditions.slots);
     all.push_back(std::move(program));
   };

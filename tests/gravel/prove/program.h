@@ -59,8 +59,6 @@ struct Program {
   std::string name;
   Conditions conditions;
   std::vector<std::vector<Step>> ranks;
-  // With fewer its own order of taking would make it wait for ever.
-  std::uint32_t needs_slots = 1;
 };
 
 // Short words for steps.

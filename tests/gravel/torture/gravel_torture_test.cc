@@ -183,6 +183,24 @@ TEST(GravelTorture, APromiseTakesNoRoomOfWhatIsAnnounced) {
   EXPECT_EQ(run_seed(3613).wrong, "");
 }
 
+// Whoever waits for anybody finds that all are gone, also those that it has never met.
+Setup a_death_of_a_stranger() {
+  Setup setup;
+  setup.exchanges = {{Kind::producer_write, 1, 0, 0, 100, 0, 0, {{0, 100, false}}}};
+  setup.ranks = {{{What::take_any, 0}}, {{What::post_request, 0}}};
+  setup.memory_bytes = {200, 200};
+  setup.mortal = 1;
+  setup.dies_at = 0;
+  return setup;
+}
+
+TEST(GravelTorture, WhoWaitsForAnybodyMissesStrangersToo) {
+  const auto setup = a_death_of_a_stranger();
+  Seen seen;
+  EXPECT_EQ(run_setup(setup, 1, seen).wrong, "");
+  EXPECT_EQ(seen.failures, 1u);
+}
+
 // Who waits is never long without something that comes, as from others who look after it.
 class Busy final : public test::NullTransport {
  public:
@@ -209,22 +227,41 @@ class Busy final : public test::NullTransport {
   int polls_ = 0;
 };
 
-TEST(GravelTorture, WhoWaitsLooksAfterItsPeerHoweverMuchComes) {
-  struct Two final : boot::Job {
-    [[nodiscard]] int rank() const override { return 0; }
-    [[nodiscard]] int size() const override { return 2; }
-    [[nodiscard]] boot::Secret secret() const override { return {}; }
-    [[nodiscard]] int cores() const override { return 2; }
-    void publish(std::span<const std::byte>) override {}
-    [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int) const override { return {}; }
-  } const job;
+struct Two final : boot::Job {
+  [[nodiscard]] int rank() const override { return 0; }
+  [[nodiscard]] int size() const override { return 2; }
+  [[nodiscard]] boot::Secret secret() const override { return {}; }
+  [[nodiscard]] int cores() const override { return 2; }
+  void publish(std::span<const std::byte>) override {}
+  [[nodiscard]] std::optional<std::span<const std::byte>> fetch(int) const override { return {}; }
+};
+
+// How often the driver looks after its peer in 20 s of what is done with it.
+template <class Wait>
+int looks_in(Wait&& wait) {
+  const Two job;
   Busy network;
   Driver driver(
       engine::Networks(network), job, [](gravel::Rank) { return RemoteMemory(); }, 2);
   driver.core().post_send_request(1, 8, 0);
-  int polls = 0;
-  driver.wait(1, [&] { return ++polls == 1000; }); // 20 s
-  EXPECT_GT(network.looks, 100);
+  wait(driver);
+  return network.looks;
+}
+
+TEST(GravelTorture, WhoWaitsLooksAfterItsPeerHoweverMuchComes) {
+  EXPECT_GT(looks_in([](Driver& driver) {
+              int polls = 0;
+              driver.wait(1, [&] { return ++polls == 1000; });
+            }),
+            100);
+}
+
+TEST(GravelTorture, WhoTestsLooksAfterItsPeerNowAndThen) {
+  EXPECT_GT(looks_in([](Driver& driver) {
+              for (int tests = 0; tests < 1000; ++tests)
+                driver.look(1);
+            }),
+            20);
 }
 
 } // namespace

@@ -128,6 +128,20 @@ TEST(Copies, WhereAttachIsForbiddenAllIsStreamedAndTheReasonTold) {
       });
 }
 
+// As of memory of a device, or where a buffer ends early: this transfer, and no other.
+TEST(Copies, WhatTheKernelCannotReachIsStreamed) {
+  for (const base::CopyPath path : {base::CopyPath::cma, base::CopyPath::automatic})
+    run_pair(
+        with(path), Hindrance::none, [](Endpoint& self) { own_all_sizes(self, false); },
+        [](Endpoint& self) {
+          static_cast<void>(self.link(0)); // which looks whether the kernel may copy
+          forbid_attach(EFAULT);
+          move_all_sizes(self);
+          EXPECT_EQ(self.counter("bytes_streamed"), total_bytes());
+          EXPECT_TRUE(self.transport().fallbacks().empty());
+        });
+}
+
 TEST(Copies, AProcessIdOfAnotherNamespaceIsNotTrusted) {
   run_pair(
       with(base::CopyPath::cma), Hindrance::wrong_pids,

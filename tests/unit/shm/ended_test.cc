@@ -140,6 +140,35 @@ TEST(Ended, APutThatWaitsForRoomFails) {
   EXPECT_EQ(self.states[1], engine::PeerState::failed);
 }
 
+// The kernel has moved its data, and the target has no room for the notification.
+TEST(Ended, APutWhoseTargetIsNotToldFails) {
+  Job job(2);
+  Job::View views[] = {{job, 0}, {job, 1}};
+  base::Settings settings = queue_only();
+  settings.shm_queue = 0;
+  settings.shm_copy = base::CopyPath::cma;
+  Endpoint self(views[0], settings), dead(views[1], settings);
+  std::vector<std::byte> from(20'000), to(from.size());
+  const RemoteMemory target = dead.transport().register_cached(to.data(), to.size());
+  while (self.try_send(1, "x", 1) == Posted::done)
+    continue;
+  ASSERT_EQ(self.transport().put_notified(self.link(1), from.data(), target, from.size(), 7, 5),
+            Posted::pending);
+  job.fail(1);
+  EXPECT_FALSE(self.finished(Posted::pending, 7));
+}
+
+// As by a program that polls seldom.
+TEST(Ended, AnExtraLookFindsAtOnceWhoHasEnded) {
+  Job job(2);
+  Job::View view(job, 0);
+  Endpoint self(view, {});
+  job.fail(1);
+  self.transport().look_after_peers();
+  self.transport().poll(self);
+  EXPECT_EQ(self.states[1], engine::PeerState::failed);
+}
+
 // Who hears of a failure gives away the memory that the peer wrote to: all that is on the way has
 // to be there before.
 TEST(Ended, WhatItHadSentComesBeforeTheNewsOfItsEnd) {

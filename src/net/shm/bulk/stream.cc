@@ -91,8 +91,13 @@ Transport::Copied Transport::cross_copied(Peer& peer, int error, std::size_t byt
     counters_.bytes_cross_copied += bytes;
     return Copied::yes;
   }
-  if (error == ESRCH) note_end(peer);
-  if (error == ESRCH || error == EFAULT) return Copied::failed;
+  if (error == ESRCH) {
+    note_end(peer);
+    return Copied::failed;
+  }
+  // Memory that the kernel does not copy (a device's, or secret), or that is not there. Whose it is
+  // can copy it, or gets the signal.
+  if (error == EFAULT) return Copied::refused;
   refuse_cross_copy(peer, std::strerror(error));
   return Copied::refused;
 }
@@ -118,10 +123,15 @@ bool Transport::should_stream(const Peer& peer) const {
 
 // Whether the peer waits and polls meanwhile: on a core of its own, unless nobody has one.
 bool Transport::is_looking(const Peer& peer) const {
-  const std::uint32_t waiting = peer.header->waiting.load(std::memory_order_relaxed);
-  if (waiter_.oversubscribed()) return waiting != 0;
-  return waiting != 0 && peer.header->asleep.load(std::memory_order_relaxed) == 0 &&
-         waiting - 1 != system_.core();
+  const Waiting waiting = Waiter::seen(*peer.header);
+  if (waiter_.oversubscribed()) return waiting.is;
+  return waiting.is && peer.header->asleep.load(std::memory_order_relaxed) == 0 &&
+         waiting.core != system_.core();
+}
+
+// The same for data that the peer must move. In a pause it moves none, though it has room for ours.
+bool Transport::should_ask(const Peer& peer) const {
+  return should_stream(peer) && !(has_choice(peer) && Waiter::seen(*peer.header).pauses);
 }
 
 // The same for a long transfer.
@@ -306,10 +316,12 @@ void Transport::cross_copy_while_busy(Stream& stream) {
 
 // False if the kernel must not.
 bool Transport::cross_copy_more(Stream& stream, std::size_t most) {
+  if (stream.uncopyable) return false;
   const std::size_t bytes = std::min(stream.bytes, most);
   const Copied copied = cross_copy_with(*stream.peer, Direction::write,
                                         const_cast<std::byte*>(stream.from), stream.to, bytes);
-  if (copied == Copied::refused) return false;
+  stream.uncopyable = copied == Copied::refused;
+  if (stream.uncopyable) return false;
   stream.ok = stream.ok && copied == Copied::yes;
   stream.from += bytes;
   stream.to += bytes;
@@ -339,7 +351,7 @@ bool Transport::advance(Stream& stream) {
 
 // Whether a target that has left no room is to be waited for.
 bool Transport::makes_room(Stream& stream) {
-  if (stream.peer->header->waiting.load(std::memory_order_relaxed) == 0) return false;
+  if (!Waiter::seen(*stream.peer->header).is) return false;
   if (waiter_.oversubscribed() && !waiter_.waiting())
     waiter_.pass_core(); // a wait does between two polls
   else
@@ -355,7 +367,7 @@ bool Transport::end_stream(Stream& stream) {
   Peer& peer = *stream.peer;
   if (stream.bytes == 0) {
     peer.vain_streams = 0;
-  } else if (!peer.ended && has_choice(peer)) {
+  } else if (!peer.ended && has_choice(peer) && !stream.uncopyable) {
     ++counters_.streams_cut;
     // Where cores are shared, this process may have had other things to do before the peer's turn.
     if (!waiter_.oversubscribed() || waiter_.waiting()) ++peer.vain_streams;
@@ -382,21 +394,18 @@ bool Transport::answer(const Stream& stream) {
   return post(*stream.peer, Kind::get_done, only(done));
 }
 
-// Tells the process that waits for the stream; false if that found no room.
+// Tells the process that waits for the stream; false if that found no room, and may yet.
 bool Transport::finish(Stream& stream, Sink& sink) {
   Peer& peer = *stream.peer;
-  if (stream.end == Stream::End::complete_put) {
-    if (!tell(stream)) return false;
-  } else if (!peer.ended && !answer(stream)) {
-    return false;
-  }
-  const Stream::End end = stream.end;
+  const bool is_put = stream.end == Stream::End::complete_put;
+  const bool told = is_put ? tell(stream) : peer.ended || answer(stream);
+  if (!told && !peer.ended) return false;
   const std::uint64_t id = stream.id;
-  const bool ok = stream.ok;
-  if (end == Stream::End::complete_put) --peer.puts_under_way;
+  const bool ok = stream.ok && told;
+  if (is_put) --peer.puts_under_way;
   base::List<Stream>::erase(stream);
   stream_slab_.free(&stream);
-  if (end == Stream::End::complete_put) sink.on_complete(id, ok);
+  if (is_put) sink.on_complete(id, ok);
   return true;
 }
 
@@ -440,8 +449,9 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
     return posted(copy_mapped(peer, Direction::read, local, mapped, bytes), cookie);
   if (bytes == 0) return Posted::done;
   auto state = peer.ended ? PendingGet::State::failed : PendingGet::State::to_ask;
+  bool uncopyable = false;
   // An owner that waits moves the data, by the kernel if we do not wait too.
-  if (!should_stream(peer) && !peer.ended) {
+  if (!should_ask(peer) && !peer.ended) {
     switch (cross_copy_with(peer, Direction::read, local, source.address, bytes)) {
     case Copied::yes:
       return Posted::done;
@@ -449,6 +459,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
       state = PendingGet::State::failed;
       break;
     case Copied::refused:
+      uncopyable = true;
       break;
     }
   }
@@ -461,6 +472,7 @@ Posted Transport::get(engine::Link& link, void* local, RemoteMemory source, std:
   get.bytes = bytes;
   get.cookie = cookie;
   get.state = state;
+  get.uncopyable = uncopyable;
   gets_.push_back(get);
   unfinished_.store(true, std::memory_order_relaxed);
   if (state == PendingGet::State::to_ask) ask(get);
@@ -481,7 +493,7 @@ void Transport::ask(PendingGet& get) {
 
 // True if the get is ours to do.
 bool Transport::take_back(PendingGet& get) {
-  if (!has_choice(*get.peer) || should_stream(*get.peer)) return false;
+  if (get.uncopyable || !has_choice(*get.peer) || should_ask(*get.peer)) return false;
   return get.state == PendingGet::State::to_ask || claims_.take_back(get.claim, get.ticket);
 }
 
@@ -506,7 +518,8 @@ bool Transport::watch_gets(Sink& sink) {
     } else if (take_back(get)) {
       ++counters_.taken_back;
       copied = cross_copy_with(*get.peer, Direction::read, get.to, get.from, get.bytes);
-      if (copied == Copied::refused) get.state = PendingGet::State::to_ask;
+      get.uncopyable = copied == Copied::refused;
+      if (get.uncopyable) get.state = PendingGet::State::to_ask;
     }
     if (copied == Copied::refused) continue;
     finish(get, copied == Copied::yes, sink);
