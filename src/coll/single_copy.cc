@@ -61,14 +61,12 @@ void SingleCopy::throw_lost() const {
     throw base::Error(*failure);
   if (refused_) {
     base::fail(MPI_ERR_OTHER,
-               "the system does not let this process copy from or to the memory of rank {} any "
-               "more; MACADAM_SHM_COPY=pipeline does without",
+               "the system does not copy from or to the buffer of rank {}: it is shorter than its "
+               "count says, or is memory that only its process can access, or the system has begun "
+               "to forbid it; if the buffer is right, MACADAM_SHM_COPY=pipeline does without",
                peer_);
   }
-  base::fail(MPI_ERR_OTHER,
-             "the buffer of rank {} could not be reached: the process has ended, or the buffer is "
-             "shorter than its count says",
-             peer_);
+  base::fail(MPI_ERR_PROC_ABORTED, "rank {} has ended", peer_);
 }
 
 Task copy_once(Comm& comm, Direction direction, int peer, Data ours, engine::RemoteMemory theirs,

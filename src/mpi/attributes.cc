@@ -8,6 +8,8 @@
 #include "mpi/window.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace macadam::mpi {
 namespace {
@@ -23,6 +25,8 @@ const char* noun(AttributeOf of) {
   }
   return "";
 }
+
+constexpr auto key_of = [](const auto& entry) { return entry.keyval->key; };
 
 // Calls the delete callback; what it refuses becomes the error of the MPI call.
 void call_delete(void* object, const Keyval& keyval, void* value) {
@@ -71,37 +75,44 @@ void refuse_predefined(Process& self, int key) {
 
 } // namespace
 
+// A callback may change the list, as may other threads while it runs.
+
 const void* const* Attributes::find(int key) const {
-  const auto found = std::ranges::find(entries_, key, [](const Entry& e) { return e.keyval->key; });
+  const auto found = std::ranges::find(entries_, key, key_of);
   return found == entries_.end() ? nullptr : &found->value;
 }
 
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
-  const auto with_key = [key = keyval->key](const Entry& e) { return e.keyval->key == key; };
-  const auto found = std::ranges::find_if(entries_, with_key);
+  const auto found = std::ranges::find(entries_, keyval->key, key_of);
   if (found == entries_.end()) {
     entries_.push_back({std::move(keyval), value});
     return;
   }
-  call_delete(object, *keyval, found->value);
-  // Looked up again: the callback may have changed the list.
-  const auto again = std::ranges::find_if(entries_, with_key);
-  if (again == entries_.end()) {
-    entries_.push_back({std::move(keyval), value});
-  } else {
-    again->value = value;
+  void* const old = std::exchange(found->value, value);
+  try {
+    call_delete(object, *keyval, old);
+  } catch (...) {
+    const auto again = std::ranges::find(entries_, keyval->key, key_of);
+    if (again != entries_.end() && again->value == value) again->value = old;
+    throw;
   }
 }
 
 void Attributes::remove(void* object, int key) {
-  const auto with_key = [key](const Entry& e) { return e.keyval->key == key; };
-  const auto found = std::ranges::find_if(entries_, with_key);
+  const auto found = std::ranges::find(entries_, key, key_of);
   if (found == entries_.end()) {
     base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
   }
-  const Entry entry = *found;
-  call_delete(object, *entry.keyval, entry.value);
-  std::erase_if(entries_, with_key);
+  const auto place = found - entries_.begin();
+  const Entry removed = *found;
+  entries_.erase(found);
+  try {
+    call_delete(object, *removed.keyval, removed.value);
+  } catch (...) {
+    if (find(key) == nullptr)
+      entries_.insert(entries_.begin() + std::min(place, std::ssize(entries_)), removed);
+    throw;
+  }
 }
 
 void Attributes::clear(void* object) {
@@ -111,13 +122,15 @@ void Attributes::clear(void* object) {
 
 std::unique_ptr<Attributes> Attributes::copy(void* object) const {
   auto copies = std::make_unique<Attributes>();
-  const std::vector<Entry> entries = entries_; // a callback may change the list
+  const std::vector<Entry> entries = entries_;
   for (const Entry& entry : entries) {
-    if (!entry.keyval->copy) continue;
+    const void* const* const now = find(entry.keyval->key);
+    if (!entry.keyval->copy || now == nullptr) continue;
+    auto* const original = const_cast<void*>(*now);
     void* value = nullptr;
     int flag = 0;
     const int code = run_callback_unlocked(anytime(), "the copy callback of an attribute", [&] {
-      return entry.keyval->copy(object, entry.keyval->key, entry.value, &value, &flag);
+      return entry.keyval->copy(object, entry.keyval->key, original, &value, &flag);
     });
     if (code != MPI_SUCCESS) {
       base::fail(code, "the copy callback of attribute key {} returned {}", entry.keyval->key,

@@ -27,11 +27,12 @@ struct Keyval {
   Delete delete_fn; // empty: nothing to do (MPI_*_NULL_DELETE_FN)
 };
 
-// The attributes of one object, in the order in which they were set.
+// The attributes of one object, in the order in which they were set. A value that a delete callback
+// is called with is not there any more, so that it is deleted once; it comes back if that refuses.
 class Attributes {
  public:
   [[nodiscard]] const void* const* find(int key) const;
-  // Replaces a value, after the delete callback of the old one. Throws base::Error with the
+  // Replaces a value, and calls the delete callback of the old one. Throws base::Error with the
   // callback's code if that refuses.
   void set(void* object, std::shared_ptr<const Keyval> keyval, void* value);
   // Throws MPI_ERR_KEYVAL if there is no such attribute, or the callback's code.

@@ -54,7 +54,8 @@ void BufferedSends::attach(Process& self, void* memory, std::size_t bytes) {
 }
 
 void BufferedSends::detach(void** memory, MPI_Count* bytes) {
-  if (attached_) flush();
+  // Also for those that other threads begin meanwhile.
+  if (attached_) process_->instance->wait_until([&] { return copies_.empty(); });
   *memory = memory_;
   *bytes = static_cast<MPI_Count>(bytes_);
   memory_ = nullptr;

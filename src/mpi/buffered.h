@@ -31,7 +31,7 @@ class BufferedSends {
   [[nodiscard]] bool attached() const { return attached_; }
   // Throws MPI_ERR_BUFFER if one is attached already. The memory stays the caller's.
   void attach(Process& self, void* memory, std::size_t bytes);
-  // Waits for all sends, then gives the buffer back as attach() got it; null and 0 without one.
+  // Waits until it is empty, then gives the buffer back as attach() got it; null and 0 without one.
   void detach(void** memory, MPI_Count* bytes);
 
   // Sends a copy of the data. Throws MPI_ERR_BUFFER if there is no room.
@@ -74,7 +74,8 @@ class BufferedSends {
 // The buffer that buffered sends on `comm` use: its own, else its session's, else the process's.
 BufferedSends& buffer_for(Process& self, Communicator& comm);
 
-// Waits for the sends of an attached buffer and detaches it, as MPI_Comm_free and MPI_Finalize do.
+// Waits for the sends of an attached buffer and detaches it, as MPI_Comm_free, MPI_Session_finalize
+// and MPI_Finalize do.
 void drain(BufferedSends& buffer);
 
 } // namespace macadam::mpi

@@ -131,6 +131,7 @@ Other meet_leader(Process& self, const Group& local, Rank leader, const char* st
 void comm_create_from_group(Process& self, Group& group, const char* stringtag, Info* info,
                             Errhandler& errhandler, MPI_Comm* newcomm) {
   *newcomm = MPI_COMM_NULL;
+  check_for_communicator(errhandler);
   check_tag(stringtag);
   if (group.ranks.size() == 0) return;
   check_member(group, "group");
@@ -144,6 +145,7 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
                                   MPI_Group remote_group, int remote_leader, const char* stringtag,
                                   Info* info, Errhandler& errhandler, MPI_Comm* newintercomm) {
   *newintercomm = MPI_COMM_NULL;
+  check_for_communicator(errhandler);
   check_tag(stringtag);
   check_member(local_group, "local_group");
   const auto check_leader = [](int leader, const Group& group, const char* name) {

@@ -125,6 +125,15 @@ std::string text_of(Library& self, int errorcode) {
   return self.error_codes.text(errorcode);
 }
 
+// An error handler for the program.
+void call_for_program(Library& self, const char* function, Errhandler& handler,
+                      const ErrorSource& of, int errorcode) {
+  const std::string text = text_of(self, errorcode);
+  const ErrhandlerRef kept(handler);
+  const LetGo let_go(self);
+  call(self, function, handler, of, errorcode, text);
+}
+
 template <class Function>
 void make_handler(Library& self, Function* function, MPI_Errhandler* errhandler) {
   const Held held(self);
@@ -265,6 +274,24 @@ void check_made_for(const Errhandler& errhandler, const char* object, const char
              "the error handler was made for something else; a {} needs one of {}", object, call);
 }
 
+void check_made_for_communicators(const Errhandler& errhandler) {
+  check_made_for<MPI_Comm_errhandler_function*>(errhandler, "communicator",
+                                                "MPI_Comm_create_errhandler");
+}
+
+void check_made_for_sessions(const Errhandler& errhandler) {
+  check_made_for<MPI_Session_errhandler_function*>(errhandler, "session",
+                                                   "MPI_Session_create_errhandler");
+}
+
+void check_passed(const Errhandler& passed, void (*check)(const Errhandler&)) {
+  try {
+    check(passed);
+  } catch (const base::Error& error) {
+    throw OperationError(error.error_class, error.text, {});
+  }
+}
+
 void replace(Library& self, Errhandler*& place, Errhandler& handler) {
   Errhandler* const before = place;
   place = &share(self, handler);
@@ -273,16 +300,22 @@ void replace(Library& self, Errhandler*& place, Errhandler& handler) {
 
 } // namespace
 
+void check_for_communicator(const Errhandler& passed) {
+  check_passed(passed, &check_made_for_communicators);
+}
+
+void check_for_session(const Errhandler& passed) {
+  check_passed(passed, &check_made_for_sessions);
+}
+
 void comm_set_errhandler(Process& self, Communicator& comm, Errhandler& errhandler) {
-  check_made_for<MPI_Comm_errhandler_function*>(errhandler, "communicator",
-                                                "MPI_Comm_create_errhandler");
+  check_made_for_communicators(errhandler);
   replace(self, comm.errhandler, errhandler);
   if (&comm == self.world.self) self.world.self_has_errhandler = true;
 }
 
 void session_set_errhandler(Library& self, Session& session, Errhandler& errhandler) {
-  check_made_for<MPI_Session_errhandler_function*>(errhandler, "session",
-                                                   "MPI_Session_create_errhandler");
+  check_made_for_sessions(errhandler);
   replace(self, session.errhandler, errhandler);
 }
 
@@ -291,8 +324,8 @@ void session_get_errhandler(Library& self, Session& session, MPI_Errhandler* err
 }
 
 void session_call_errhandler(Library& self, Session& session, int errorcode) {
-  call(self, "MPI_Session_call_errhandler", *session.errhandler, {.session = session.handle()},
-       errorcode, text_of(self, errorcode));
+  call_for_program(self, "MPI_Session_call_errhandler", *session.errhandler,
+                   {.session = session.handle()}, errorcode);
 }
 
 void win_set_errhandler(Process& self, Window& window, Errhandler& errhandler) {
@@ -305,8 +338,8 @@ void win_get_errhandler(Process& self, Window& window, MPI_Errhandler* errhandle
 }
 
 void win_call_errhandler(Process& self, Window& window, int errorcode) {
-  call(self, "MPI_Win_call_errhandler", *window.errhandler, {.win = window.handle()}, errorcode,
-       text_of(self, errorcode));
+  call_for_program(self, "MPI_Win_call_errhandler", *window.errhandler, {.win = window.handle()},
+                   errorcode);
 }
 
 void file_create_errhandler(Process& self, MPI_File_errhandler_function* function,
@@ -325,8 +358,8 @@ void file_get_errhandler(Process& self, File* file, MPI_Errhandler* errhandler) 
 }
 
 void file_call_errhandler(Process& self, File& file, int errorcode) {
-  call(self, "MPI_File_call_errhandler", *file.errhandler, {.file = file.handle()}, errorcode,
-       text_of(self, errorcode));
+  call_for_program(self, "MPI_File_call_errhandler", *file.errhandler, {.file = file.handle()},
+                   errorcode);
 }
 
 void comm_get_errhandler(Process& self, Communicator& comm, MPI_Errhandler* errhandler) {
@@ -340,8 +373,8 @@ void errhandler_free(Library& self, MPI_Errhandler* errhandler) {
 }
 
 void comm_call_errhandler(Process& self, Communicator& comm, int errorcode) {
-  call(self, "MPI_Comm_call_errhandler", *comm.errhandler, {.comm = comm.handle()}, errorcode,
-       text_of(self, errorcode));
+  call_for_program(self, "MPI_Comm_call_errhandler", *comm.errhandler, {.comm = comm.handle()},
+                   errorcode);
 }
 
 void add_error_class(Library& self, int* errorclass) {

@@ -81,8 +81,8 @@ struct ErrorSource {
 // handed out any more.
 [[nodiscard]] ErrorSource source_of(const Communicator& comm);
 
-// An error of an operation that an earlier call began: the error handler of that operation's
-// communicator answers for it, whatever the call that found it was made on.
+// An error that is not for the error handler of the call that finds it: mostly of an operation that
+// an earlier call began, for which that operation's communicator answers.
 class OperationError : public base::Error {
  public:
   OperationError(int code, std::string what_happened, ErrorSource of)
@@ -98,9 +98,15 @@ void remember(Library& self, int code, const char* function, const std::string& 
 int raise(Process& self, const char* function, const ErrorSource& source, const base::Error& error);
 
 // Calls an error handler with the object that `of` names, as its kind needs it. Returns the code
-// that the MPI function returns.
+// that the MPI function returns. The handler may call MPI, and wait for other threads that do: to
+// be called without the lock.
 int call(Library& self, const char* function, const Errhandler& handler, ErrorSource of, int code,
          const std::string& text);
+
+// Refuses a user's function that was made for another kind of object than a constructor makes. It
+// is not called for that.
+void check_for_communicator(const Errhandler& passed);
+void check_for_session(const Errhandler& passed);
 
 // An entry point was called before MPI_Init or after MPI_Finalize, with no session, or in a process
 // that a fork has made: says so and ends the process.

@@ -61,9 +61,7 @@ class UserRepresentation final : public io::Representation {
  private:
   template <class Call>
   void check(const char* callback, Call&& call) const {
-    // If the lock is held it stays, as for the function of a reduction: progress may have called
-    // it.
-    const int code = run_callback(callback, call);
+    const int code = run_callback_locked(anytime(), callback, call);
     if (code == MPI_SUCCESS) return;
     base::fail(MPI_ERR_CONVERSION, "{} of the data representation {} returned error {}", callback,
                name(), code);

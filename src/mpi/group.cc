@@ -179,7 +179,8 @@ void group_union(Library& self, Group& group1, Group& group2, MPI_Group* newgrou
   for (int i = 0; i < group2.ranks.size(); ++i) {
     if (first(group2.ranks[i]) < 0) members.push_back(group2.ranks[i]);
   }
-  *newgroup = group_of(self, group1, std::move(members));
+  // MPI_GROUP_EMPTY is of no session.
+  *newgroup = group_of(self, group1.ranks.size() != 0 ? group1 : group2, std::move(members));
 }
 
 void group_intersection(Library& self, Group& group1, Group& group2, MPI_Group* newgroup) {

@@ -8,8 +8,10 @@
 #include "mpi/process.h"
 #include "mpi/report.h"
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 namespace macadam::mpi {
@@ -116,9 +118,8 @@ std::uint64_t Instance::new_context(bool joint) {
 void start(Process& self) {
   const Held held(self);
   while (self.ending) { // another thread is in MPI_Finalize
-    const unsigned depth = self.lock.release();
-    std::this_thread::yield();
-    self.lock.retake(depth);
+    const LetGo let_go(self);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (running == &self) return;
   self.join_job();
@@ -163,7 +164,17 @@ void leave(Process& self) {
     comm.boards.leave(panels);
     comm.machines.leave(panels);
   }
+  running = nullptr;
   self.job->leave();
+}
+
+bool leave_if_last(Process& self) {
+  const auto is_last = [&] { return self.users == 1 && running == &self; };
+  if (is_last()) settle(self);
+  if (!is_last()) return false;            // others may have come meanwhile
+  drain(self.instance->requests.buffered); // whose sends have settled
+  leave(self);
+  return true;
 }
 
 void end(Process& self) {
@@ -173,7 +184,6 @@ void end(Process& self) {
     self.trace->write();
     self.trace->stop();
   }
-  running = nullptr;
   self.marks_partitions.store(false, std::memory_order_relaxed);
   if (self.job->is_over(self.instance->generation)) {
     self.instance.reset();

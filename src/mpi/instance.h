@@ -239,8 +239,11 @@ void start(Process& self);
 void settle(Process& self);
 
 // After settle(): the last user of the instance leaves the job. From now on the others may begin
-// another life, so this process writes to none of their boards any more.
+// another life, so this process writes to none of their boards any more; and calls of its own other
+// threads wait in start() for the end.
 void leave(Process& self);
+// The same if the caller is the last user, which end() is to follow; says whether it is.
+[[nodiscard]] bool leave_if_last(Process& self);
 
 // The last user of the instance has left, after settle() and leave(). The
 // instance ends if the whole job has left. Until then others may have its memory mapped and

@@ -7,6 +7,7 @@
 #include "mpi/context.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -137,26 +138,34 @@ void say_no_more(Process& self, const Route& route) {
   }
 }
 
-// The two leaders swap data. Throws if the other one has ended or given up, or is late.
+// The two leaders swap data. Throws if the other one has ended or given up, or is late. One of them
+// answers: libfabric's TCP may lose a connection that both make at once (docs/ofi.md).
 void swap(Process& self, const Route& route, const void* mine, std::size_t my_bytes, void* theirs,
           std::size_t their_bytes, std::optional<double> until = {}) {
-  auto kept = std::make_unique<std::byte[]>(my_bytes); // should this one give up before it is read
-  base::copy(kept.get(), mine, my_bytes);
-  const engine::Data out{kept.get(), static_cast<MPI_Count>(my_bytes), &self.types[MPI_BYTE]};
-  engine::Engine& engine = *self.instance->engine;
-  auto* const sent =
-      engine.send(engine.peer(route.other), route.out, out, engine::SendMode::standard);
-  const Heard heard = hear(self, route.other, route.in, theirs, their_bytes, until);
-  const int error = heard.error;
-  if (sent != nullptr) {
-    if (error == MPI_SUCCESS) self.instance->wait_until([&] { return sent->complete; });
-    if (sent->complete)
-      engine.release(sent);
-    else
-      self.jobs.unfinished.push_back({sent, std::move(kept)});
+  const boot::Processes& processes = self.runtime->processes();
+  const ProcessName name = processes.name(route.other);
+  const bool answers = name < processes.own_name();
+  Heard heard;
+  if (answers) heard = hear(self, route.other, route.in, theirs, their_bytes, until);
+  if (heard.error == MPI_SUCCESS) {
+    // Kept, should this one give up before it is read.
+    auto kept = std::make_unique<std::byte[]>(my_bytes);
+    base::copy(kept.get(), mine, my_bytes);
+    const engine::Data out{kept.get(), static_cast<MPI_Count>(my_bytes), &self.types[MPI_BYTE]};
+    engine::Engine& engine = *self.instance->engine;
+    auto* const sent =
+        engine.send(engine.peer(route.other), route.out, out, engine::SendMode::standard);
+    if (!answers) heard = hear(self, route.other, route.in, theirs, their_bytes, until);
+    if (sent != nullptr) {
+      if (heard.error == MPI_SUCCESS) self.instance->wait_until([&] { return sent->complete; });
+      if (sent->complete)
+        engine.release(sent);
+      else
+        self.jobs.unfinished.push_back({sent, std::move(kept)});
+    }
   }
+  const int error = heard.error;
   if (error == MPI_SUCCESS) return;
-  const ProcessName name = name_of(self, route.other);
   if (heard.empty)
     base::fail(MPI_ERR_OTHER,
                "rank {} of job {:#x}, which leads the other group, has given up: it had waited for "
@@ -168,7 +177,10 @@ void swap(Process& self, const Route& route, const void* mine, std::size_t my_by
                "key timeout)",
                name.rank, name.job);
   base::fail(error == MPI_ERR_PROC_ABORTED ? route.gone : error,
-             "rank {} of job {:#x}, which leads the other group, has ended", name.rank, name.job);
+             "rank {} of job {:#x}, which leads the other group, {}", name.rank, name.job,
+             has_ended(processes.life(route.other))
+                 ? "has ended"
+                 : "is not reached any more: its connection was lost");
 }
 
 // --- The parts of join_groups() ------------------------------------------------------------------
@@ -451,22 +463,42 @@ class Parting {
     for (int below = reach / 2; below > 0; below /= 2)
       if (team_.rank + below < team_.size()) tell(team_.rank + below);
   }
+  // The word is a tag: empty messages leave at once and nothing of them stays under way, even if
+  // the other side has no room for more.
   void tell(int to) {
     try {
-      send_bytes(self_, (*team_.peers)[to], {team_.context, team_.rank, part_tag}, &word_, 1);
+      send_bytes(self_, (*team_.peers)[to], envelope(team_.rank, word_), nullptr, 0);
     } catch (const std::exception&) { // it has ended
     }
   }
   void hear_from(int from) {
-    std::uint8_t its = 0;
+    engine::Engine& engine = *self_.instance->engine;
+    const engine::Data nothing{nullptr, 0, &self_.types[MPI_BYTE]};
+    std::array<engine::ReceiveRequest*, 2> words{};
+    const auto wait_for = [&](auto&& is_complete) { self_.instance->wait_until(is_complete); };
+    bool yes = false;
     try {
-      hear(self_, (*team_.peers)[from], {team_.context, from, part_tag}, &its, 1);
+      engine::Peer& peer = engine.peer((*team_.peers)[from]);
+      for (std::uint8_t word = 0; word < words.size(); ++word)
+        words[word] = engine.receive(&peer, envelope(from, word), nothing);
+      wait_for([&] { return words[0]->complete || words[1]->complete; });
+      yes = words[1]->complete && words[1]->status.error == MPI_SUCCESS;
     } catch (const std::exception&) { // the same
     }
-    word_ &= its;
+    for (engine::ReceiveRequest* const word : words) {
+      if (word == nullptr) continue;
+      if (!word->complete) engine.cancel(*word);
+      wait_for([&] { return word->complete; });
+      engine.release(word);
+    }
+    if (!yes) word_ = 0;
   }
 
  private:
+  [[nodiscard]] engine::Envelope envelope(int source, std::uint8_t word) const {
+    return {team_.context, source, part_tag - word};
+  }
+
   Process& self_;
   const engine::Team& team_;
   std::uint8_t word_;
@@ -502,10 +534,8 @@ void forget(Process& self, KnownJob& job) {
 // Nobody is there to agree with.
 bool has_ended(const KnownJob& job) {
   bool all = true;
-  for (int rank = 0; rank < static_cast<int>(job.size); ++rank) {
-    const boot::Life life = job.job->life(rank);
-    all = all && (life == boot::Life::failed || life == boot::Life::over);
-  }
+  for (int rank = 0; rank < static_cast<int>(job.size); ++rank)
+    all = all && has_ended(job.job->life(rank));
   return all;
 }
 

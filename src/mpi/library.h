@@ -93,6 +93,7 @@ class Library {
   Lock lock;
   int thread_level = MPI_THREAD_SINGLE;
   bool thread_multiple = false; // then `lock` is taken at every entry, else where MPI asks for it
+  bool keeps_lock = false;      // its holder must not let it go, see run_callback_locked()
   std::unique_ptr<Profile> profile; // from the first instance on of which a report is wanted
   std::unique_ptr<Trace> trace;     // ... of which one is wanted
   // For any of these: one look at every entry. An alarm may raise it.
@@ -171,10 +172,13 @@ class Held {
 // sleeps, or runs a callback of the program. Not within progress.
 class LetGo {
  public:
-  explicit LetGo(Library& self) : self_(self), is_mine_(self.lock.is_mine()) {
+  explicit LetGo(Library& self) : self_(self), is_mine_(self.lock.is_mine() && !self.keeps_lock) {
     if (!is_mine_) return;
-    function_ = self_.function;
-    if (self_.profile != nullptr) call_ = self_.profile->suspend();
+    // Below MPI_THREAD_MULTIPLE these are of a call that has not taken the lock.
+    if (self_.thread_multiple) {
+      function_ = self_.function;
+      if (self_.profile != nullptr) call_ = self_.profile->suspend();
+    }
     depth_ = self_.lock.release();
     self_.post_left();
   }
@@ -183,6 +187,7 @@ class LetGo {
   ~LetGo() {
     if (!is_mine_) return;
     self_.lock.retake(depth_);
+    if (function_ == nullptr) return;
     self_.function = function_;
     if (self_.profile != nullptr) self_.profile->resume(call_);
   }

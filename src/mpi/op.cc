@@ -12,7 +12,8 @@ using datatype::Op;
 
 void op_create(Library&, UserFunction user_fn, int commute, MPI_Op* op) {
   const auto guard = [](void (*call)(void*), void* argument) {
-    run_callback("the function of a reduction operation", [&] { call(argument); });
+    run_callback_locked(anytime(), "the function of a reduction operation",
+                        [&] { call(argument); });
   };
   const auto make = [&](auto* function) { return new Op(function, commute != 0, guard); };
   *op = std::visit(make, user_fn)->handle();

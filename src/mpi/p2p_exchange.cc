@@ -30,7 +30,10 @@ void end_half(Exchange& exchange) {
 // Takes over a half's outcome; a status is that of the receive, an error that of either.
 void end_half(Exchange& exchange, Request& half) {
   const int earlier = exchange.outcome.error;
-  if (&half == exchange.receive) exchange.outcome = half.status;
+  if (&half == exchange.receive) {
+    exchange.outcome = half.status;
+    exchange.receive = nullptr; // the send may get its place
+  }
   exchange.outcome.error = earlier != MPI_SUCCESS ? earlier : half.status.error;
   if (earlier == MPI_SUCCESS) describe_within(exchange, half);
   release_part(exchange.process, half);
@@ -55,13 +58,14 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
   exchange.staged_bytes = staged_bytes;
   belongs_to(exchange, out.comm);
   try {
+    SendForm form = SendForm::standard;
     if (in.rank == MPI_PROC_NULL) {
       exchange.outcome = self.instance->requests.from_nobody.status;
     } else {
+      form = SendForm::exchange;
       exchange.receive = start_receive(self, in);
       follow(exchange, exchange.receive);
     }
-    const SendForm form = exchange.receive != nullptr ? SendForm::exchange : SendForm::standard;
     follow(exchange, start_send(self, out, form));
   } catch (...) {
     // Nobody will wait for the receive any more.

@@ -17,7 +17,7 @@ class Process final : public Library {
   // From the first need of a network on. After its last user it may stay for a while, asleep.
   std::optional<Instance> instance;
   World world;
-  bool ending = false; // the last user is in MPI_Finalize, maybe without the lock
+  bool ending = false; // the last user waits in MPI_Finalize, without the lock
 };
 
 // The one entry to the library. `running` is the process while it has users and its instance runs,

@@ -66,6 +66,7 @@ Session::~Session() = default;
 
 void session_init(Library& self, Info* info, Errhandler& errhandler, MPI_Session* session) {
   if (self.forked_from != 0) not_initialized("MPI_Session_init");
+  check_for_session(errhandler);
   const int level = wanted_level(info);
   *session = self.sessions.make(share(self, errhandler))->handle();
   self.admit_user(level);
@@ -74,10 +75,7 @@ void session_init(Library& self, Info* info, Errhandler& errhandler, MPI_Session
 void session_finalize(Process& self, MPI_Session* session) {
   Session& object = *self.find<Session>(*session, base::ObjectKind::session);
   if (object.buffered) drain(*object.buffered);
-  // Others may come while this one waits.
-  if (self.users == 1 && running == &self) settle(self);
-  const bool last = self.users == 1 && running == &self;
-  if (last) leave(self);
+  const bool last = leave_if_last(self);
   self.anytime_handles.forget(*session);
   drop(self, object.errhandler);
   give_back(self.sessions, object);

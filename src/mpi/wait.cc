@@ -5,7 +5,6 @@
 #include "mpi/request.h"
 
 #include <algorithm>
-#include <optional>
 #include <thread>
 
 namespace macadam::mpi {
@@ -19,7 +18,7 @@ void Instance::idle(unsigned fruitless, unsigned longest_us) {
   // The thread that reads and writes files wakes nobody.
   constexpr unsigned file_us = 50;
   if (files.worker.under_way() != 0) longest_us = std::min(longest_us, file_us);
-  if (process_.thread_multiple) [[unlikely]]
+  if (process_.lock.is_mine()) [[unlikely]]
     idle_among_threads(fruitless, longest_us);
   else
     engine->networks().idle(fruitless, longest_us);
@@ -56,8 +55,7 @@ void Instance::leave(std::span<const MPI_Request> waited, Awaits awaits) {
 
 // While other threads have the lock, if they want it.
 void Instance::give_turn() {
-  std::optional<LetGo> let_go;
-  if (process_.thread_multiple) let_go.emplace(process_);
+  const LetGo let_go(process_);
   engine->networks().give_turn();
 }
 

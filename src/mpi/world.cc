@@ -35,6 +35,7 @@ void make_communicators(Process& self) {
 
 void drop_communicators(Process& self) {
   for (Communicator** comm : {&self.world.all, &self.world.self}) {
+    if (*comm == nullptr) continue;
     self.predefined[reinterpret_cast<std::uintptr_t>((*comm)->constant)] = &self.no_object;
     (*comm)->references = 1; // nobody waits any more
     release(self, **comm);
@@ -55,15 +56,7 @@ void check_level(int required) {
 
 // A session may begin an instance while others are not there: it is here that all start together.
 void connect_at_start(Process& self) {
-  try {
-    self.instance->wait_until([&] { return self.instance->engine->networks().connect_at_start(); });
-  } catch (...) {
-    if (self.users == 0) {
-      self.job->leave();
-      end(self);
-    }
-    throw;
-  }
+  self.instance->wait_until([&] { return self.instance->engine->networks().connect_at_start(); });
 }
 
 // The processes that have spawned this job wait for it in MPI_Comm_spawn.
@@ -77,30 +70,52 @@ void meet_parent(Process& self) {
   self.world.parent->name = "MPI_COMM_PARENT";
 }
 
+// The buffers of the world's communicators; those of a session stay. Other threads may make and
+// free communicators meanwhile.
+void drain_communicators(Process& self) {
+  const base::List<Communicator>& live = self.instance->live_communicators;
+  const auto next = [&]() -> Communicator* {
+    for (Communicator& comm : live) {
+      const bool of_world = comm.local->session == nullptr;
+      if (of_world && comm.buffered && comm.buffered->attached()) return &comm;
+    }
+    return nullptr;
+  };
+  while (Communicator* const comm = next()) {
+    retain(*comm);
+    drain(*comm->buffered);
+    release(self, *comm);
+  }
+}
+
 } // namespace
 
 void init_thread(Process& self, int*, char***, int required, int* provided) {
   if (self.forked_from != 0) not_initialized("MPI_Init");
   if (self.world.phase != Phase::before_init) {
     base::fail(MPI_ERR_OTHER, "{}; MPI can be initialised once in a process",
-               self.world.phase == Phase::initialized ? "MPI is initialised already"
-                                                      : "MPI has been finalised");
+               self.world.phase == Phase::finalized ? "MPI has been finalised"
+                                                    : "MPI is initialised already");
   }
   check_level(required);
   start(self);
-  connect_at_start(self);
-  make_communicators(self);
+  // A user from here on, as other threads may begin and end sessions while this one waits.
+  const int level = self.admit_user(required);
+  self.world.phase = Phase::initializing;
   try {
+    connect_at_start(self);
+    make_communicators(self);
     meet_parent(self);
   } catch (...) {
     drop_communicators(self);
-    if (self.users == 0) {
-      self.job->leave();
-      end(self);
-    }
+    self.world.phase = Phase::before_init;
+    const bool last = self.users == 1;
+    if (last) leave(self);
+    self.dismiss_user();
+    if (last) end(self);
     throw;
   }
-  *provided = self.admit_user(required);
+  *provided = level;
   self.world.main_thread = std::this_thread::get_id();
   fill_info_env(self, *provided);
   self.world.phase = Phase::initialized;
@@ -120,9 +135,7 @@ void finalize(Process& self) {
   // The callbacks of MPI_COMM_SELF's attributes come first, while all of MPI still works.
   if (world.self->attributes) world.self->attributes->clear(world.self->handle());
   drain(self.instance->requests.buffered);
-  for (const Communicator& comm : self.instance->live_communicators) {
-    if (comm.buffered) drain(*comm.buffered);
-  }
+  drain_communicators(self);
   part_all(self);
   settle(self);
   {
@@ -130,19 +143,25 @@ void finalize(Process& self) {
     self.ending = self.users == 1;
     if (self.ending) leave(self);
   }
-  self.job->barrier([&] {
-    self.instance->engine->progress();
-    if (self.job->report_wanted()) self.job->write_report(finalize_report(self));
-  });
+  {
+    const LetGo let_go(self); // to threads that use a session
+    self.job->barrier([&] {
+      const Held held(self);
+      self.instance->engine->progress();
+      if (self.job->report_wanted()) self.job->write_report(finalize_report(self));
+    });
+  }
   const Held held(self); // functions that may be called at any time still are
+  // The other users may have gone meanwhile.
+  const bool last = std::exchange(self.ending, false) || leave_if_last(self);
   drop_communicators(self);
   world.phase = Phase::finalized;
   self.dismiss_user();
-  if (std::exchange(self.ending, false)) end(self);
+  if (last) end(self);
 }
 
 void initialized(Process& self, int* flag) {
-  *flag = self.world.phase != Phase::before_init ? 1 : 0;
+  *flag = self.world.phase >= Phase::initialized ? 1 : 0;
 }
 void finalized(Process& self, int* flag) {
   *flag = self.world.phase == Phase::finalized ? 1 : 0;

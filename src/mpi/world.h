@@ -13,7 +13,7 @@ struct Communicator;
 // The world model: MPI_COMM_WORLD and MPI_COMM_SELF on the instance, from MPI_Init to MPI_Finalize,
 // once in a process.
 struct World {
-  enum class Phase : std::uint8_t { before_init, initialized, finalized };
+  enum class Phase : std::uint8_t { before_init, initializing, initialized, finalized };
 
   Phase phase = Phase::before_init;
   std::thread::id main_thread;

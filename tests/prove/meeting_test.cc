@@ -508,7 +508,7 @@ class Meeting : public testing::Test {
       ++runs;
       ASSERT_EQ(wrong, "") << "in run " << runs;
     } while (choices.advance());
-    EXPECT_GT(runs, 100u);
+    EXPECT_GT(runs, 20u); // of two leaders one answers, which leaves few orders
     orders_ += static_cast<int>(runs);
     RecordProperty("orders", orders_);
   }

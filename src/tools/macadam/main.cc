@@ -16,6 +16,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -127,7 +128,7 @@ CLI::App* add_hang(CLI::App& app, HangQuestion& question) {
   CLI::App* const hang = app.add_subcommand(
       "hang", "What the ranks on this machine wait for, of jobs of any launcher; they go on");
   hang->add_option("PROCESS", question.process, "A rank's process id; else all jobs of this user")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   return hang;
 }
 

@@ -149,11 +149,17 @@ Watchdog::Watchdog() {
   pid_ = fork();
   if (pid_ < 0) throw_errno("starting a process");
   if (pid_ == 0) {
-    setpgid(0, 0);
+    if (setpgid(0, 0) != 0) _exit(1);
     keep(ends[0]);
   }
-  setpgid(pid_, pid_); // here too: whoever comes first
   close(ends[0]);
+  if (setpgid(pid_, pid_) == 0) return; // here too: whoever comes first
+  const int error = errno;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  close(pipe_);
+  errno = error;
+  throw_errno("making a process group");
 }
 
 Watchdog::~Watchdog() {

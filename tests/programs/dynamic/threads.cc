@@ -75,7 +75,48 @@ void spawns() {
     OK(MPI_Comm_free(&comm));
 }
 
+// A child waits in MPI_Init for a parent that comes to the spawn when another thread of the child
+// has called MPI. It says so by a file, as it has no other way.
+void child_calls_within_init() {
+  if (!check::is_macadam()) return; // others may start the child when all parents have come
+  std::string path = "/tmp/macadam-within-init-" + std::to_string(getpid());
+  path.resize(64); // that of rank 0
+  OK(MPI_Bcast(path.data(), 64, MPI_CHAR, 0, MPI_COMM_WORLD));
+  if (rank != 0)
+    for (int ms = 0; access(path.c_str(), F_OK) != 0; ++ms) {
+      CHECK(ms < 20'000);
+      check::sleep_ms(1);
+    }
+  char child[] = "child", within_init[] = "within_init";
+  char* argv[] = {child, within_init, path.data(), nullptr};
+  MPI_Comm inter = MPI_COMM_NULL;
+  OK(MPI_Comm_spawn(self.c_str(), argv, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                    MPI_ERRCODES_IGNORE));
+  OK(MPI_Comm_disconnect(&inter));
+  OK(MPI_Barrier(MPI_COMM_WORLD));
+  if (rank == 0) unlink(path.c_str());
+}
+
+int child_within_init(int argc, char** argv) {
+  std::thread other([&] {
+    check::sleep_ms(200);
+    int initialized = 1;
+    OK(MPI_Initialized(&initialized));
+    std::FILE* const file = std::fopen(argv[3], "w");
+    CHECK(file != nullptr);
+    std::fclose(file);
+  });
+  check::start_with_threads(argc, argv);
+  other.join();
+  MPI_Comm parent = MPI_COMM_NULL;
+  OK(MPI_Comm_get_parent(&parent));
+  OK(MPI_Comm_disconnect(&parent));
+  OK(MPI_Finalize());
+  return 0;
+}
+
 int child(int argc, char** argv) {
+  if (std::strcmp(argv[2], "within_init") == 0) return child_within_init(argc, argv);
   OK(MPI_Init(&argc, &argv));
   MPI_Comm parent = MPI_COMM_NULL;
   OK(MPI_Comm_get_parent(&parent));
@@ -94,5 +135,7 @@ int main(int argc, char** argv) {
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) return 1;
   self = path;
   check::start_with_threads(argc, argv);
-  return check::run_parts(argc, argv, {{"ports", ports}, {"spawns", spawns}});
+  return check::run_parts(
+      argc, argv,
+      {{"ports", ports}, {"spawns", spawns}, {"child_calls_within_init", child_calls_within_init}});
 }

@@ -276,6 +276,31 @@ void info_of_a_communicator() {
   free(comm);
 }
 
+int ask(MPI_Comm comm, int, void*, void* value, void*, int* flag) {
+  int size = -1;
+  if (value != nullptr) OK(MPI_Comm_size(comm, &size));
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Some ranks call MPI in the callbacks of a call that all make; MACADAM_CHECK must not take that
+// for calls that differ.
+void duplicates_with_callbacks() {
+  static int something = 0;
+  MPI_Comm comm, copies[2];
+  int key = MPI_KEYVAL_INVALID;
+  OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  OK(MPI_Comm_create_keyval(ask, MPI_COMM_NULL_DELETE_FN, &key, nullptr));
+  OK(MPI_Comm_set_attr(comm, key, check::rank % 2 == 0 ? &something : nullptr));
+  OK(MPI_Comm_dup(comm, &copies[0]));
+  MPI_Request request;
+  OK(MPI_Comm_idup(comm, &copies[1], &request));
+  OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (MPI_Comm* each : {&copies[0], &copies[1], &comm})
+    OK(MPI_Comm_free(each));
+  OK(MPI_Comm_free_keyval(&key));
+}
+
 // What one library asserts of its communicator says nothing of a duplicate.
 void hints_of_duplicates() {
   const auto asserts = [](MPI_Comm comm) {
@@ -310,6 +335,7 @@ int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"world_and_self", world_and_self},
                      {"duplicates", duplicates},
+                     {"duplicates_with_callbacks", duplicates_with_callbacks},
                      {"split", split},
                      {"split_type", split_type},
                      {"from_groups", from_groups},

@@ -117,6 +117,27 @@ void computing_meanwhile() {
   CHECK_EQUAL(written.since(), 0ULL);
 }
 
+// What is received is there; what is sent waits for its receive.
+void there_already() {
+  if (check::size < 2 || check::rank > 1) return;
+  constexpr int longer = 1'000'000;
+  std::vector<unsigned char> out(longer), in(longer);
+  MPI_Status status;
+  if (check::rank == 1) {
+    OK(MPI_Send(out.data(), 7, MPI_BYTE, 0, 5, MPI_COMM_WORLD));
+    OK(MPI_Recv(in.data(), longer, MPI_BYTE, 0, 6, MPI_COMM_WORLD, &status));
+    return;
+  }
+  OK(MPI_Probe(1, 5, MPI_COMM_WORLD, &status));
+  OK(MPI_Sendrecv(out.data(), longer, MPI_BYTE, 1, 6, in.data(), 10, MPI_BYTE, 1, 5, MPI_COMM_WORLD,
+                  &status));
+  int count = 0;
+  OK(MPI_Get_count(&status, MPI_BYTE, &count));
+  CHECK_EQUAL(count, 7);
+  CHECK_EQUAL(status.MPI_SOURCE, 1);
+  CHECK_EQUAL(status.MPI_TAG, 5);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -125,5 +146,6 @@ int main(int argc, char** argv) {
                      {"itself", itself},
                      {"nobody", nobody},
                      {"strided_replace", strided_replace},
+                     {"there_already", there_already},
                      {"computing_meanwhile", computing_meanwhile}});
 }

@@ -137,6 +137,43 @@ void wake_another_thread() {
   }
 }
 
+// A buffer is given back when nobody's message is in it any more, also when another thread has sent
+// after the detach had begun.
+void detached_while_others_send() {
+  constexpr int bytes = 1 << 20;
+  if (check::rank == 0) {
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    std::vector<unsigned char> buffer(3 * bytes);
+    const auto first = check::message(bytes, 1), second = check::message(bytes, 2);
+    OK(MPI_Buffer_attach(buffer.data(), 3 * bytes));
+    OK(MPI_Bsend(first.data(), bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD));
+    std::thread other([&] {
+      check::sleep_ms(100);
+      // There may be no buffer any more.
+      const int sent =
+          MPI_Bsend(second.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD) == MPI_SUCCESS ? 1 : 0;
+      OK(MPI_Send(&sent, 1, MPI_INT, 1, 3, MPI_COMM_WORLD));
+    });
+    void* address = nullptr;
+    int size = 0;
+    OK(MPI_Buffer_detach(static_cast<void*>(&address), &size));
+    CHECK(address == buffer.data() && size == 3 * bytes);
+    std::memset(buffer.data(), 99, buffer.size());
+    other.join();
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+  } else if (check::rank == 1) {
+    std::vector<unsigned char> data(bytes);
+    int sent = 0;
+    OK(MPI_Recv(&sent, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    HOLDS(data.data(), bytes, 1);
+    if (sent == 0) return;
+    check::sleep_ms(100); // in which nothing may happen to what is in the buffer
+    OK(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    HOLDS(data.data(), bytes, 2);
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -152,5 +189,6 @@ int main(int argc, char** argv) {
                            {"matched_probe", matched_probe},
                            {"nonblocking_windows", nonblocking_windows},
                            {"collectives_per_thread", collectives_per_thread},
-                           {"wake_another_thread", wake_another_thread}});
+                           {"wake_another_thread", wake_another_thread},
+                           {"detached_while_others_send", detached_while_others_send}});
 }

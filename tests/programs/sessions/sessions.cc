@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <iterator>
 #include <strings.h>
 
@@ -226,6 +227,25 @@ void errors_of_sessions() {
   FAILS(MPI_ERR_SESSION, MPI_Session_get_info(MPI_SESSION_NULL, &info));
   FAILS(MPI_ERR_SESSION, MPI_Session_get_num_psets(MPI_SESSION_NULL, MPI_INFO_NULL, &count));
   FAILS(MPI_ERR_SESSION, MPI_Session_set_errhandler(MPI_SESSION_NULL, MPI_ERRORS_RETURN));
+  if (check::is_macadam()) { // handlers that were made for something else
+    MPI_Errhandler of_sessions = MPI_ERRHANDLER_NULL, of_comms = MPI_ERRHANDLER_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Group self = MPI_GROUP_NULL;
+    OK(MPI_Comm_group(MPI_COMM_SELF, &self));
+    OK(MPI_Session_create_errhandler(note, &of_sessions));
+    OK(MPI_Comm_create_errhandler(note_of_comm, &of_comms));
+    FAILS(MPI_ERR_ERRHANDLER, MPI_Session_init(MPI_INFO_NULL, of_comms, &session));
+    CHECK(session == MPI_SESSION_NULL);
+    FAILS(MPI_ERR_ERRHANDLER,
+          MPI_Comm_create_from_group(self, "x", MPI_INFO_NULL, of_sessions, &comm));
+    FAILS(MPI_ERR_ERRHANDLER, MPI_Intercomm_create_from_groups(self, 0, self, 0, "x", MPI_INFO_NULL,
+                                                               of_sessions, &comm));
+    CHECK(comm == MPI_COMM_NULL);
+    CHECK(handled != MPI_ERR_ERRHANDLER && of_comm != MPI_ERR_ERRHANDLER);
+    OK(MPI_Errhandler_free(&of_sessions));
+    OK(MPI_Errhandler_free(&of_comms));
+    OK(MPI_Group_free(&self));
+  }
   session = begin();
   const MPI_Session over = session;
   end(session);
@@ -389,6 +409,15 @@ void buffers() {
   std::vector<unsigned char> got(4096);
   OK(MPI_Recv(got.data(), 4096, MPI_BYTE, check::rank, 1, comm, MPI_STATUS_IGNORE));
   HOLDS(got.data(), 4096, 5);
+  // Communicators of groups that are derived from the session's use it too.
+  MPI_Group all = group_of(session), united = MPI_GROUP_NULL;
+  OK(MPI_Group_union(MPI_GROUP_EMPTY, all, &united));
+  MPI_Comm of_union = comm_of(united, "union");
+  OK(MPI_Bsend(sent.data(), 4096, MPI_BYTE, check::rank, 1, of_union));
+  OK(MPI_Recv(got.data(), 4096, MPI_BYTE, check::rank, 1, of_union, MPI_STATUS_IGNORE));
+  OK(MPI_Comm_free(&of_union));
+  OK(MPI_Group_free(&united));
+  OK(MPI_Group_free(&all));
   OK(MPI_Session_flush_buffer(session));
   MPI_Request request = MPI_REQUEST_NULL;
   OK(MPI_Session_iflush_buffer(session, &request));
@@ -399,6 +428,42 @@ void buffers() {
   CHECK(back == buffer.data() && bytes == static_cast<int>(buffer.size()));
   OK(MPI_Comm_free(&comm));
   end(session);
+}
+
+// The last session takes the process's buffer with it, on however many ranks.
+void buffer_of_the_process() {
+  check::part = "buffer of the process";
+  if (!check::is_macadam()) return;
+  std::vector<char> buffer(1000);
+  for (int life = 0; life < 2; ++life) {
+    MPI_Session session = begin();
+    MPI_Comm comm = comm_of_session(session, "buffer of the process");
+    OK(MPI_Buffer_attach(buffer.data(), 1000));
+    OK(MPI_Comm_free(&comm));
+    end(session);
+  }
+}
+
+// A thread may look at the clock while another begins and ends all that MPI has.
+void clock() {
+  check::part = "clock";
+  std::atomic<bool> over = false;
+  std::thread looks([&] {
+    double last = MPI_Wtime();
+    while (!over) {
+      const double now = MPI_Wtime();
+      CHECK(now >= last);
+      last = now;
+    }
+  });
+  for (int life = 0; life < check::times(20, 3); ++life) {
+    MPI_Session session = begin();
+    MPI_Comm comm = comm_of_session(session, "clock");
+    OK(MPI_Comm_free(&comm));
+    end(session);
+  }
+  over = true;
+  looks.join();
 }
 
 struct Part {
@@ -414,6 +479,7 @@ constexpr Part parts[] = {
     {"threads", threads},
     {"threads_between_groups", threads_between_groups},
     {"buffers", buffers},
+    {"clock", clock},
 };
 
 void all() {
@@ -458,6 +524,7 @@ void around_the_world(int* argc, char*** argv) {
 int main(int argc, char** argv) {
   queries();
   fixed_level();
+  buffer_of_the_process();
   if (argc > 1)
     only(argc - 1, argv + 1);
   else

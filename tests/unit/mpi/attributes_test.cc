@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace macadam::mpi {
@@ -63,6 +65,51 @@ TEST_F(AttributesTest, ARefusalKeepsTheAttribute) {
   EXPECT_EQ(attributes.find(last), nullptr);
   EXPECT_NE(attributes.find(stubborn), nullptr);
   EXPECT_NE(attributes.find(first), nullptr);
+}
+
+// As another thread may, while a callback runs.
+TEST_F(AttributesTest, AValueIsDeletedOnce) {
+  std::function<void()> meanwhile = [] {};
+  const int mine = keyvals.add(AttributeOf::communicator, {}, [&](void*, int, void* value) {
+    deleted.push_back(value);
+    std::exchange(meanwhile, [] {})();
+    return MPI_SUCCESS;
+  });
+  set(mine, &data[0]);
+  meanwhile = [&] { set(mine, &data[2]); };
+  set(mine, &data[1]);
+  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[1]}));
+  ASSERT_NE(attributes.find(mine), nullptr);
+  EXPECT_EQ(*attributes.find(mine), &data[2]);
+
+  meanwhile = [&] {
+    EXPECT_EQ(attributes.find(mine), nullptr);
+    EXPECT_THROW(attributes.remove(nullptr, mine), base::Error);
+  };
+  attributes.remove(nullptr, mine);
+  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[1], &data[2]}));
+  EXPECT_TRUE(attributes.empty());
+}
+
+TEST_F(AttributesTest, ARefusalKeepsTheOldValue) {
+  const int stubborn = key(MPI_ERR_OTHER);
+  set(stubborn, &data[0]);
+  EXPECT_THROW(set(stubborn, &data[1]), base::Error);
+  EXPECT_EQ(*attributes.find(stubborn), &data[0]);
+}
+
+TEST_F(AttributesTest, WhatIsDeletedMeanwhileIsNotCopied) {
+  const int later = key();
+  const int first = keyvals.add(AttributeOf::communicator,
+                                [&](void*, int, void*, void**, int* flag) {
+                                  attributes.remove(nullptr, later);
+                                  *flag = 0;
+                                  return MPI_SUCCESS;
+                                },
+                                {});
+  set(first, &data[0]);
+  set(later, &data[1]);
+  EXPECT_TRUE(attributes.copy(nullptr)->empty());
 }
 
 TEST_F(AttributesTest, CopiesAskTheCallback) {
