@@ -332,8 +332,10 @@ void LocalJob::wait_for_ranks(const std::function<void()>& idle) {
   for (;;) {
     futex_wait(header.barrier_round, round, nap_ms);
     if (header.barrier_round.load(std::memory_order_acquire) != round) return;
-    if (idle) idle(); // MPI knows more to report
-    report_waiting("MPI_Finalize", "the other ranks");
+    if (idle)
+      idle(); // MPI knows more to report
+    else
+      report_waiting("MPI_Finalize", "the other ranks");
   }
 }
 

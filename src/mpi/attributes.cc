@@ -78,41 +78,44 @@ void refuse_predefined(Process& self, int key) {
 // A callback may change the list, as may other threads while it runs.
 
 const void* const* Attributes::find(int key) const {
-  const auto found = std::ranges::find(entries_, key, key_of);
+  const auto is_wanted = [key](const Entry& entry) { return key_of(entry) == key; };
+  const auto stays = [&](const Entry& entry) { return is_wanted(entry) && !entry.leaving; };
+  auto found = std::ranges::find_if(entries_, stays);
+  if (found == entries_.end()) found = std::ranges::find_if(entries_, is_wanted);
   return found == entries_.end() ? nullptr : &found->value;
 }
 
+std::vector<Attributes::Entry>::iterator Attributes::staying(int key) {
+  return std::ranges::find_if(
+      entries_, [key](const Entry& entry) { return key_of(entry) == key && !entry.leaving; });
+}
+
+// As if the old value was deleted first.
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
-  const auto found = std::ranges::find(entries_, keyval->key, key_of);
-  if (found == entries_.end()) {
-    entries_.push_back({std::move(keyval), value});
-    return;
-  }
-  void* const old = std::exchange(found->value, value);
-  try {
-    call_delete(object, *keyval, old);
-  } catch (...) {
-    const auto again = std::ranges::find(entries_, keyval->key, key_of);
-    if (again != entries_.end() && again->value == value) again->value = old;
-    throw;
-  }
+  while (staying(keyval->key) != entries_.end())
+    remove(object, keyval->key);
+  entries_.push_back({std::move(keyval), value});
 }
 
 void Attributes::remove(void* object, int key) {
-  const auto found = std::ranges::find(entries_, key, key_of);
+  const auto found = staying(key);
   if (found == entries_.end()) {
     base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
   }
-  const auto place = found - entries_.begin();
+  found->leaving = true;
   const Entry removed = *found;
-  entries_.erase(found);
+  const auto find_again = [&] {
+    return std::ranges::find_if(entries_, [&](const Entry& entry) {
+      return key_of(entry) == key && entry.leaving && entry.value == removed.value;
+    });
+  };
   try {
     call_delete(object, *removed.keyval, removed.value);
   } catch (...) {
-    if (find(key) == nullptr)
-      entries_.insert(entries_.begin() + std::min(place, std::ssize(entries_)), removed);
+    find_again()->leaving = false;
     throw;
   }
+  entries_.erase(find_again());
 }
 
 void Attributes::clear(void* object) {
@@ -124,9 +127,11 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
   auto copies = std::make_unique<Attributes>();
   const std::vector<Entry> entries = entries_;
   for (const Entry& entry : entries) {
-    const void* const* const now = find(entry.keyval->key);
-    if (!entry.keyval->copy || now == nullptr) continue;
-    auto* const original = const_cast<void*>(*now);
+    const auto now = std::ranges::find_if(entries_, [&](const Entry& each) {
+      return key_of(each) == key_of(entry) && !each.leaving;
+    });
+    if (!entry.keyval->copy || now == entries_.end()) continue;
+    void* const original = now->value;
     void* value = nullptr;
     int flag = 0;
     const int code = run_callback_unlocked(anytime(), "the copy callback of an attribute", [&] {

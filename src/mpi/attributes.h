@@ -49,7 +49,10 @@ class Attributes {
   struct Entry {
     std::shared_ptr<const Keyval> keyval;
     void* value;
+    bool leaving = false; // its delete callback runs, which still finds it
   };
+  [[nodiscard]] std::vector<Entry>::iterator staying(int key);
+
   std::vector<Entry> entries_;
 };
 

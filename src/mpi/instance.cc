@@ -3,6 +3,7 @@
 
 #include "mpi/agreement.h"
 #include "mpi/buffered.h"
+#include "mpi/callback.h"
 #include "mpi/context.h"
 #include "mpi/joint.h"
 #include "mpi/process.h"
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -152,10 +154,12 @@ void start(Process& self) {
   running = &self;
 }
 
+bool is_settled(Process& self) {
+  return self.instance->engine->quiet() && self.instance->engine->networks().drain();
+}
+
 void settle(Process& self) {
-  Instance& instance = *self.instance;
-  instance.wait_until(
-      [&] { return instance.engine->quiet() && instance.engine->networks().drain(); });
+  self.instance->wait_until([&] { return is_settled(self); });
 }
 
 void leave(Process& self) {
@@ -170,8 +174,14 @@ void leave(Process& self) {
 
 bool leave_if_last(Process& self) {
   const auto is_last = [&] { return self.users == 1 && running == &self; };
-  if (is_last()) settle(self);
-  if (!is_last()) return false;            // others may have come meanwhile
+  if (!is_last()) return false;
+  {
+    // Below MPI_THREAD_MULTIPLE others would not take the lock.
+    std::optional<KeptLock> kept;
+    if (!self.thread_multiple) kept.emplace(self);
+    self.instance->wait_until([&] { return !is_last() || is_settled(self); });
+  }
+  if (!is_last()) return false;            // others have come meanwhile
   drain(self.instance->requests.buffered); // whose sends have settled
   leave(self);
   return true;

@@ -445,8 +445,8 @@ void let_leftovers_end(Process& self, const std::vector<std::uint32_t>& jobs) {
 // names, of which each sends or ends, so all come to the end. The word is 1 where all say 1.
 class Parting {
  public:
-  Parting(Process& self, const engine::Team& team, std::uint8_t word)
-      : self_(self), team_(team), word_(word) {}
+  Parting(Process& self, const engine::Team& team, int round, std::uint8_t word)
+      : self_(self), team_(team), round_(round), word_(word) {}
   [[nodiscard]] std::uint8_t word() const { return word_; }
 
   void gather() {
@@ -496,23 +496,24 @@ class Parting {
 
  private:
   [[nodiscard]] engine::Envelope envelope(int source, std::uint8_t word) const {
-    return {team_.context, source, part_tag - word};
+    return {team_.context, source, part_tag - (2 * round_ + word)};
   }
 
   Process& self_;
   const engine::Team& team_;
+  const int round_; // one may end here while the other side has begun the next
   std::uint8_t word_;
 };
 
 // Whether all of the communicator have come and say yes.
-bool swap_words(Process& self, Communicator& comm, bool mine) {
-  Parting inside(self, comm.inside, mine ? 1 : 0);
+bool swap_words(Process& self, Communicator& comm, int round, bool mine) {
+  Parting inside(self, comm.inside, round, mine ? 1 : 0);
   inside.gather();
   std::uint8_t word = inside.word();
   if (comm.inter() && comm.rank() == 0) {
     engine::Team leaders = comm.p2p;
     leaders.context += static_cast<std::uint64_t>(SubContext::create);
-    Parting outside(self, leaders, word);
+    Parting outside(self, leaders, round, word);
     outside.tell(0);
     outside.hear_from(0);
     word = outside.word();
@@ -542,11 +543,11 @@ bool has_ended(const KnownJob& job) {
 // Twice: what is under way may be called off once all are here and nobody has another communicator,
 // and forgotten once nobody has anything under way.
 bool agree_to_forget(Process& self, Communicator& comm) {
-  const bool is_all = swap_words(self, comm, is_last(self, comm));
+  const bool is_all = swap_words(self, comm, 0, is_last(self, comm));
   let_leftovers_end(self, comm);
   if (!is_all) return false;
   let_leftovers_end(self, other_jobs(self, comm));
-  return swap_words(self, comm, true);
+  return swap_words(self, comm, 1, true);
 }
 
 } // namespace

@@ -84,7 +84,8 @@ void Instance::idle_among_threads(unsigned fruitless, unsigned longest_us) {
   if (contended)
     std::this_thread::yield();
   else
-    engine->networks().idle(fruitless, std::min(longest_us, threads_us));
+    engine->networks().idle(fruitless, process_.thread_multiple ? std::min(longest_us, threads_us)
+                                                                : longest_us);
 }
 
 } // namespace macadam::mpi

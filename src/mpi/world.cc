@@ -137,7 +137,7 @@ void finalize(Process& self) {
   drain(self.instance->requests.buffered);
   drain_communicators(self);
   part_all(self);
-  settle(self);
+  if (self.users == 1) settle(self); // a session may have sends that it waits for later
   {
     const Held held(self);
     self.ending = self.users == 1;

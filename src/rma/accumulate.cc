@@ -183,27 +183,39 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
   if (what.changes()) move(Direction::write, computes ? what.fragment.result : what.fragment.ours);
 }
 
+// Runs `work` while nobody else accumulates to the target. Where it throws, others may go on.
+template <class Work>
+void Window::run_in_bulk(Target& target, bool bars_atomics, Work&& work) {
+  if (is_alone(target)) return work();
+  std::uint64_t ticket = 0;
+  take_bulk(target, ticket);
+  try {
+    if (bars_atomics) bar_atomics(target);
+    work();
+  } catch (...) {
+    if (!target.failed && target.peer->state != engine::PeerState::failed)
+      give_bulk(target, ticket);
+    throw;
+  }
+  give_bulk(target, ticket);
+}
+
 // A fragment, while nobody else accumulates to the target.
 void Window::combine_fragment(Target& target, Accumulation& what, std::size_t bytes) {
-  const bool alone = is_alone(target);
   const auto alignment = static_cast<std::size_t>(what.element.alignment());
-  std::uint64_t ticket = 0;
-  if (!alone) {
-    take_bulk(target, ticket);
-    if (by_network(target, what.element)) bar_atomics(target);
-  }
-  if (!what.to.here) {
-    combine_copied(target, what, bytes);
-  } else {
-    stored_ = true;
-    if (what.element.contiguous() && lie_aligned(what.segments, *what.to.here, alignment))
-      what.combine_in_place();
-    else
+  run_in_bulk(target, by_network(target, what.element), [&] {
+    if (!what.to.here) {
       combine_copied(target, what, bytes);
-  }
-  // Behind the data, which land before it.
-  land_before_atomic(target);
-  if (!alone) give_bulk(target, ticket);
+    } else {
+      stored_ = true;
+      if (what.element.contiguous() && lie_aligned(what.segments, *what.to.here, alignment))
+        what.combine_in_place();
+      else
+        combine_copied(target, what, bytes);
+    }
+    // Behind the data, which land before it.
+    land_before_atomic(target);
+  });
   wait_for_batch(target);
 }
 
@@ -332,11 +344,6 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     return;
   }
   ++counters_.under_lock;
-  std::uint64_t ticket = 0;
-  if (!alone) {
-    take_bulk(target, ticket);
-    if (far) bar_atomics(target);
-  }
   std::byte found[line];
   const auto move = [&](bool writes) {
     if (to.here) {
@@ -352,12 +359,12 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
       read(target, found, to, 0, size, target.batch);
     wait_for_batch(target);
   };
-  move(false);
-  if (std::memcmp(found, compare, size) == 0) {
+  run_in_bulk(target, far, [&] {
+    move(false);
+    if (std::memcmp(found, compare, size) != 0) return;
     move(true);
     land_before_atomic(target);
-  }
-  if (!alone) give_bulk(target, ticket);
+  });
   base::copy(result, found, size);
 }
 

@@ -86,8 +86,9 @@ engine::Posted Window::posted(Target& target, Post&& post_it) {
   }
   if (result == engine::Posted::refused) [[unlikely]]
     base::fail(MPI_ERR_OTHER,
-               "the memory of rank {} of the window cannot be reached any more: the system has no "
-               "room to map it, or forbids what it allowed before (the report says which)",
+               "the memory of rank {} of the window cannot be reached: it is shorter than the "
+               "window says, or is memory that only its process can access; or the system has no "
+               "room to map it, or forbids what it allowed before (which the report says)",
                target.rank);
   return result;
 }

@@ -263,6 +263,8 @@ class Window {
   void atomically(Target& target, Change&& change);
   void take_bulk(Target& target, std::uint64_t& ticket);
   void give_bulk(Target& target, std::uint64_t ticket);
+  template <class Work>
+  void run_in_bulk(Target& target, bool bars_atomics, Work&& work);
   void await_atomics(Target& target, int rank);
 
   // network_atomics.cc

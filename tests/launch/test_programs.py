@@ -245,7 +245,7 @@ class Hangs(LaunchTest):
 
     def test_the_tool_asks_at_any_time(self):
         """The job goes on, and is told apart from others; mpiexec prints nothing."""
-        job = self.start("-n", 2, PROGRAM, "late", 4)
+        job = self.start("-n", 2, PROGRAM, "late", 8)
         page = self.page_of_tool(PROGRAM, "rank 1 waits in MPI_Recv")
         self.assertIn(f"macadam: what 2 ranks on host {HOST} are waiting for\n", page)
         self.assertIn("    rank 1 waits for rank 0: a message with tag 0\n", page)

@@ -106,6 +106,7 @@ macadam_program(env/tools RANKS 0 2 LABELS quick)
 macadam_program(env/callbacks RANKS 1 LABELS threads)
 macadam_program(env/threads RANKS 1 2 3 LABELS threads)
 macadam_program(env/abort RANKS 0 1 4 EXIT_CODE 7 TIMEOUT 20)
+macadam_program(env/abort RANKS 2 AS in_finalize ARGUMENTS in_finalize EXIT_CODE 7 TIMEOUT 20)
 
 macadam_program(errors/arguments RANKS 1 2 4 LABELS quick)
 macadam_program(errors/requests RANKS 1 2 LABELS quick)

@@ -246,7 +246,8 @@ void Client::fetch(const JobMemory& memory, int rank) {
   if ((memory.wanted()[index / 64].fetch_or(bit) & bit) != 0) return;
   RankRow& row = memory.row(rank);
   try { // a word of the machine's server, which has it
-    const std::string text = get(address_key(rank));
+    const std::string text =
+        ask_locked("kvs-get", {{"srcid", "-1"}, {"key", address_key(rank)}})["value"];
     const std::size_t bytes = text.size() / 2;
     if (!read_bytes(text, std::as_writable_bytes(std::span(&row.address, 1))) ||
         bytes < sizeof(Agreement))
@@ -310,9 +311,13 @@ std::string Client::get_reports(int rank) {
   return texts;
 }
 
-// While a fence waits, whose end may come first.
 Fields Client::ask_beside_fence(std::string_view command, Connection::Pairs pairs) {
   const std::lock_guard lock(mutex_);
+  return ask_locked(command, pairs);
+}
+
+// While a fence waits, whose end may come first.
+Fields Client::ask_locked(std::string_view command, Connection::Pairs pairs) {
   connection_.send(command, pairs);
   for (;;) {
     Fields answer = connection_.receive();

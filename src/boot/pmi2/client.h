@@ -60,6 +60,7 @@ class Client final : public LauncherClient {
   JobWord agree_on_word(std::vector<Node>& nodes, std::uint32_t own, bool is_first);
   bool advance_fences();
   Fields ask_beside_fence(std::string_view command, Connection::Pairs pairs);
+  Fields ask_locked(std::string_view command, Connection::Pairs pairs);
 
   std::mutex mutex_; // of what follows, once make_memory() has returned
   int fd_;

@@ -63,7 +63,7 @@ int standard_keyval(Fint keyval) {
 }
 
 ErrorFunctionInC<MPI_File>* file_error_handler(ErrorFunction* fortran) {
-  return base::Slots<OnFileError>::find(fortran);
+  return fortran == nullptr ? nullptr : base::Slots<OnFileError>::find(fortran);
 }
 
 // An error of these comes again, and is reported, in the call that asks.

@@ -408,6 +408,9 @@ bool OfiTransport::forget(Rank first, Rank processes) {
     if (route.address != FI_ADDR_NOTAVAIL) fabric_.remove(route.address);
     return true;
   });
+  // What came late is not of the next meeting.
+  const std::uint32_t job = processes_.name(first).job;
+  std::erase_if(early_, [&](const KeptMessage& early) { return early.header.source.job == job; });
   return true;
 }
 

@@ -73,7 +73,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
             static_cast<std::size_t>(settings.rdma_buffers)),
       cache_(registrar(), settings.rdma_cache == 0 ? nullptr : invalidation,
              mem::most_registrations, static_cast<std::size_t>(settings.rdma_cache)),
-      preferred_(registrar(), cache_), heap_(preferred_),
+      preferred_(registrar(), cache_), preferred_by_device_(device, cache_), heap_(preferred_),
       queues_(device, shape_.completions(), sleeper != nullptr) {
   if (invalidation != nullptr && !invalidation->why_not().empty()) {
     fallbacks_.push_back(
@@ -93,8 +93,8 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
     receiver_ = std::make_unique<SharedReceiver>(device, pool_, shape_, sleeper != nullptr);
     break;
   case base::ReceiveMode::mixed:
-    receiver_ =
-        std::make_unique<MixedReceiver>(device, preferred_, pool_, shape_, sleeper != nullptr);
+    receiver_ = std::make_unique<MixedReceiver>(device, preferred_by_device_, pool_, shape_,
+                                                sleeper != nullptr);
     break;
   case base::ReceiveMode::credit:
     receiver_ = std::make_unique<CreditReceiver>(pool_, shape_.window);

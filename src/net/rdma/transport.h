@@ -316,7 +316,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   const std::size_t split_from_;       // bytes
   BufferPool pool_;
   mem::RegistrationCache cache_;
-  mem::PreferredRegistrar preferred_; // the application thread's
+  mem::PreferredRegistrar preferred_, preferred_by_device_; // the application thread's
   mem::Heap heap_;
   std::unique_ptr<Receiver> receiver_;
   CompletionQueue* arrivals_ = nullptr; // the receiver's; null: they complete with the sends

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Finalize ends the world, and leaves to a session what is its own: another thread goes on with
 // its communicators while MPI_Finalize waits for the other ranks, and frees some; buffers that are
-// attached to them stay.
+// attached to them stay, and sends end later.
 #include "sessions/meeting.h"
 
+#include <algorithm>
 #include <array>
 
 namespace {
@@ -88,6 +89,11 @@ int main(int argc, char** argv) {
     OK(MPI_Bsend(data.data(), bytes, MPI_BYTE, 1, 4, freed[i]));
   }
 
+  auto data = check::message(bytes, 5);
+  MPI_Request later = MPI_REQUEST_NULL;
+  if (check::rank == 0 && check::size > 1)
+    OK(MPI_Issend(data.data(), bytes, MPI_BYTE, 1, 5, comm, &later));
+
   check::part = "beside MPI_Finalize";
   if (check::rank == 0) {
     std::thread other([&] { beside_finalize(comm, freed); });
@@ -98,6 +104,12 @@ int main(int argc, char** argv) {
     OK(MPI_Finalize());
   }
   check::part = "after MPI_Finalize";
+  if (check::rank == 1) {
+    std::ranges::fill(data, static_cast<unsigned char>(0));
+    OK(MPI_Recv(data.data(), bytes, MPI_BYTE, 0, 5, comm, MPI_STATUS_IGNORE));
+    HOLDS(data.data(), bytes, 5);
+  }
+  OK(MPI_Wait(&later, MPI_STATUS_IGNORE));
   use_own_buffer(comm, buffer);
   OK(MPI_Comm_free(&comm));
   sessions::end(session);

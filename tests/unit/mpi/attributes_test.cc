@@ -78,16 +78,17 @@ TEST_F(AttributesTest, AValueIsDeletedOnce) {
   set(mine, &data[0]);
   meanwhile = [&] { set(mine, &data[2]); };
   set(mine, &data[1]);
-  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[1]}));
+  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[2]}));
   ASSERT_NE(attributes.find(mine), nullptr);
-  EXPECT_EQ(*attributes.find(mine), &data[2]);
+  EXPECT_EQ(*attributes.find(mine), &data[1]);
 
   meanwhile = [&] {
-    EXPECT_EQ(attributes.find(mine), nullptr);
+    ASSERT_NE(attributes.find(mine), nullptr);
+    EXPECT_EQ(*attributes.find(mine), &data[1]);
     EXPECT_THROW(attributes.remove(nullptr, mine), base::Error);
   };
   attributes.remove(nullptr, mine);
-  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[1], &data[2]}));
+  EXPECT_EQ(deleted, (std::vector<void*>{&data[0], &data[2], &data[1]}));
   EXPECT_TRUE(attributes.empty());
 }
 
