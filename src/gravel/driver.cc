@@ -30,8 +30,8 @@ bool Driver::look(int on) {
   return false;
 }
 
-// Of what was begun only promises may not have left, which need not be kept. Nobody is asked
-// whether he is there: that would itself have to arrive, also at processes that have ended before
+// Of what was begun only promises may not have left, which need not be kept. No peer is asked
+// whether it is there: that would itself have to arrive, also at processes that have ended before
 // this one. The network gives up what cannot reach a process that was killed.
 void Driver::leave() {
   wait(nobody, [this] { return core_.networks().leave(); });
