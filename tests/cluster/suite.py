@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -106,6 +107,8 @@ def main():
         sys.exit("no test was found: is the build complete?")
     failed = 0
     begin = time.monotonic()
+    shared = tempfile.TemporaryDirectory(dir=arguments.build)  # each machine has a /tmp of its own
+    os.environ["PROGRAMS_FOLDER"] = shared.name
     for test in tests:
         before = time.monotonic()
         if wrong := run(test, arguments.door):
@@ -115,6 +118,7 @@ def main():
             print(f"{test.name} {time.monotonic() - before:.1f} s", flush=True)
     print(f"{arguments.door}: {len(tests) - failed} of {len(tests)} programs passed on {NODES} machines in "
           f"{time.monotonic() - begin:.0f} s", flush=True)
+    shared.cleanup()
     return 1 if failed else 0
 
 

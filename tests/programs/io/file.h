@@ -33,7 +33,8 @@ inline void barrier() {
 class Folder {
  public:
   Folder() {
-    const char* const parent = std::getenv("TMPDIR");
+    const char* parent = std::getenv("PROGRAMS_FOLDER"); // that all machines have
+    if (parent == nullptr) parent = std::getenv("TMPDIR");
     std::string name = (parent != nullptr ? parent : "/tmp") + std::string("/mpi_files_XXXXXX");
     int length = 0;
     if (check::rank == 0) {
