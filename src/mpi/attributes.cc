@@ -8,8 +8,6 @@
 #include "mpi/window.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace macadam::mpi {
 namespace {
@@ -77,29 +75,29 @@ void refuse_predefined(Process& self, int key) {
 
 // A callback may change the list, as may other threads while it runs.
 
-const void* const* Attributes::find(int key) const {
-  const auto is_wanted = [key](const Entry& entry) { return key_of(entry) == key; };
-  const auto stays = [&](const Entry& entry) { return is_wanted(entry) && !entry.leaving; };
-  auto found = std::ranges::find_if(entries_, stays);
-  if (found == entries_.end()) found = std::ranges::find_if(entries_, is_wanted);
-  return found == entries_.end() ? nullptr : &found->value;
+template <class Entries>
+auto Attributes::staying(Entries& entries, int key) -> decltype(entries.data()) {
+  const auto found = std::ranges::find_if(
+      entries, [key](const Entry& entry) { return key_of(entry) == key && !entry.leaving; });
+  return found == entries.end() ? nullptr : &*found;
 }
 
-std::vector<Attributes::Entry>::iterator Attributes::staying(int key) {
-  return std::ranges::find_if(
-      entries_, [key](const Entry& entry) { return key_of(entry) == key && !entry.leaving; });
+const void* const* Attributes::find(int key) const {
+  if (const Entry* const entry = staying(entries_, key)) return &entry->value;
+  const auto leaving = std::ranges::find(entries_, key, key_of);
+  return leaving == entries_.end() ? nullptr : &leaving->value;
 }
 
 // As if the old value was deleted first.
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
-  while (staying(keyval->key) != entries_.end())
+  while (staying(entries_, keyval->key) != nullptr)
     remove(object, keyval->key);
   entries_.push_back({std::move(keyval), value});
 }
 
 void Attributes::remove(void* object, int key) {
-  const auto found = staying(key);
-  if (found == entries_.end()) {
+  Entry* const found = staying(entries_, key);
+  if (found == nullptr) {
     base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
   }
   found->leaving = true;
@@ -127,10 +125,8 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
   auto copies = std::make_unique<Attributes>();
   const std::vector<Entry> entries = entries_;
   for (const Entry& entry : entries) {
-    const auto now = std::ranges::find_if(entries_, [&](const Entry& each) {
-      return key_of(each) == key_of(entry) && !each.leaving;
-    });
-    if (!entry.keyval->copy || now == entries_.end()) continue;
+    const Entry* const now = staying(entries_, key_of(entry));
+    if (!entry.keyval->copy || now == nullptr) continue;
     void* const original = now->value;
     void* value = nullptr;
     int flag = 0;

@@ -27,8 +27,9 @@ struct Keyval {
   Delete delete_fn; // empty: nothing to do (MPI_*_NULL_DELETE_FN)
 };
 
-// The attributes of one object, in the order in which they were set. A value that a delete callback
-// is called with is not there any more, so that it is deleted once; it comes back if that refuses.
+// The attributes of one object, in the order in which they were set. While its delete callback runs
+// a value is still found, if there is no newer one, but is not copied or deleted again; it stays if
+// the callback refuses.
 class Attributes {
  public:
   [[nodiscard]] const void* const* find(int key) const;
@@ -51,7 +52,9 @@ class Attributes {
     void* value;
     bool leaving = false; // its delete callback runs, which still finds it
   };
-  [[nodiscard]] std::vector<Entry>::iterator staying(int key);
+  // The one with the key that is not leaving; null if there is none. For const and other lists.
+  template <class Entries>
+  [[nodiscard]] static auto staying(Entries& entries, int key) -> decltype(entries.data());
 
   std::vector<Entry> entries_;
 };

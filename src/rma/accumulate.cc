@@ -337,9 +337,9 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     return;
   }
   const Turn turn(*this, target);
-  const bool alone = is_alone(target);
   const bool far = by_network(target, type);
-  if (far && !(alone && to.here) && swap_by_network(target, to, origin, compare, result)) {
+  if (far && !(to.here && is_alone(target)) &&
+      swap_by_network(target, to, origin, compare, result)) {
     ++counters_.by_atomics;
     return;
   }

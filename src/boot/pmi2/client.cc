@@ -158,7 +158,10 @@ void Client::put(const std::string& key, const std::string& value) {
 
 // Empty if it is not there.
 std::string Client::get(const std::string& key) {
-  return connection_.ask("kvs-get", {{"srcid", "-1"}, {"key", key}})["value"];
+  constexpr std::string_view command = "kvs-get";
+  Fields answer = ask_locked(command, {{"srcid", "-1"}, {"key", key}});
+  connection_.check(command, answer);
+  return answer["value"];
 }
 
 JobMemory Client::make_memory() {
@@ -246,8 +249,7 @@ void Client::fetch(const JobMemory& memory, int rank) {
   if ((memory.wanted()[index / 64].fetch_or(bit) & bit) != 0) return;
   RankRow& row = memory.row(rank);
   try { // a word of the machine's server, which has it
-    const std::string text =
-        ask_locked("kvs-get", {{"srcid", "-1"}, {"key", address_key(rank)}})["value"];
+    const std::string text = get(address_key(rank));
     const std::size_t bytes = text.size() / 2;
     if (!read_bytes(text, std::as_writable_bytes(std::span(&row.address, 1))) ||
         bytes < sizeof(Agreement))

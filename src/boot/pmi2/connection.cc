@@ -75,9 +75,13 @@ bool Connection::has_answer() const {
 
 Fields Connection::receive(std::string_view command) {
   Fields fields = receive();
-  if (fields["cmd"] != fmt::format("{}-response", command) || fields["rc"] != "0")
-    fail(command, fmt::format("its answer is {}, rc {}", fields["cmd"], fields["rc"]));
+  check(command, fields);
   return fields;
+}
+
+void Connection::check(std::string_view command, Fields& answer) {
+  if (answer["cmd"] != fmt::format("{}-response", command) || answer["rc"] != "0")
+    fail(command, fmt::format("its answer is {}, rc {}", answer["cmd"], answer["rc"]));
 }
 
 Fields Connection::receive() {

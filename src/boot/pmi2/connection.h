@@ -34,6 +34,8 @@ class Connection {
   Fields receive(std::string_view command);
   // The next answer, whatever it says.
   Fields receive();
+  // That it is one to the command, and good.
+  static void check(std::string_view command, Fields& answer);
 
  private:
   void write_all(std::string_view text) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs that ranks start: this program again, as `spawn child ROLE`.
 #include "dynamic/talk.h"
-#include "one_node.h"
 
 #include <dirent.h>
 #include <unistd.h>
