@@ -3,7 +3,7 @@
 
 #include "gravel/error.h"
 
-#include <iterator>
+#include <algorithm>
 #include <limits>
 
 namespace macadam::gravel {
@@ -12,8 +12,8 @@ MemoryTable::MemoryTable(std::vector<engine::Transport*> networks)
     : networks_(std::move(networks)) {}
 
 MemoryTable::~MemoryTable() {
-  for (const auto& [begin, region] : regions_)
-    release(region);
+  for (const auto& region : regions_)
+    release(*region);
 }
 
 void MemoryTable::release(const Region& region) {
@@ -25,44 +25,52 @@ void MemoryTable::add(void* memory, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   if (memory == nullptr || bytes == 0 || bytes > std::numeric_limits<std::uintptr_t>::max() - begin)
     fail(Code::argument, "{} bytes at {} are no memory to register", bytes, fmt::ptr(memory));
-  const auto next = regions_.lower_bound(begin + bytes);
+  const auto next = behind(begin + bytes - 1);
   if (next != regions_.begin()) {
-    const Region& before = std::prev(next)->second;
+    const Region& before = **(next - 1);
     if (before.begin + before.bytes > begin)
       fail(Code::memory,
            "{} bytes at {} overlap the {} bytes at {:#x} that are registered; register the whole "
            "array once, any part of it may then be used",
            bytes, fmt::ptr(memory), before.bytes, before.begin);
   }
-  Region region{begin, bytes, {}, 0};
+  const auto added = regions_.insert(
+      next, std::make_unique<Region>(Region{.begin = begin, .bytes = bytes, .remote_memory = {}}));
   try {
     for (engine::Transport* const network : networks_)
-      region.remote_memory.push_back(network->register_cached(memory, bytes));
+      (*added)->remote_memory.push_back(network->register_cached(memory, bytes));
   } catch (...) {
-    release(region);
+    release(**added);
+    regions_.erase(added);
     throw;
   }
-  regions_.emplace(begin, std::move(region));
 }
 
 void MemoryTable::remove(const void* memory) {
-  const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == regions_.end())
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const auto next = behind(begin);
+  if (next == regions_.begin() || (*(next - 1))->begin != begin)
     fail(Code::memory, "no registered memory begins at {}", fmt::ptr(memory));
-  if (found->second.uses != 0)
+  const Region& region = **(next - 1);
+  if (region.uses != 0)
     fail(Code::memory,
          "the {} bytes at {} are in use by {} operations; wait for these requests first",
-         found->second.bytes, fmt::ptr(memory), found->second.uses);
-  release(found->second);
-  regions_.erase(found);
+         region.bytes, fmt::ptr(memory), region.uses);
+  release(region);
+  regions_.erase(next - 1);
+}
+
+MemoryTable::Regions::iterator MemoryTable::behind(std::uintptr_t address) {
+  return std::ranges::upper_bound(regions_, address, {},
+                                  [](const auto& region) { return region->begin; });
 }
 
 Region* MemoryTable::find(const void* memory, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const auto after = regions_.upper_bound(address);
+  const auto after = behind(address);
   if (after != regions_.begin()) {
-    Region& region = std::prev(after)->second;
+    Region& region = **(after - 1);
     const std::uintptr_t offset = address - region.begin;
     if (offset < region.bytes && bytes <= region.bytes - offset) return &region;
     if (offset < region.bytes)

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <vector>
 
 namespace macadam::gravel {
@@ -50,10 +50,13 @@ class MemoryTable {
   [[nodiscard]] std::size_t size() const { return regions_.size(); }
 
  private:
+  using Regions = std::vector<std::unique_ptr<Region>>;
+  // The first region that begins behind an address.
+  [[nodiscard]] Regions::iterator behind(std::uintptr_t address);
   void release(const Region& region);
 
   std::vector<engine::Transport*> networks_;
-  std::map<std::uintptr_t, Region> regions_; // by their begin
+  Regions regions_; // by their begin: looked up in every call, and seldom changed
 };
 
 } // namespace macadam::gravel
