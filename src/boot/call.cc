@@ -21,7 +21,7 @@ constexpr int nap_ms = 10;
 Call::Call(Whom whom, PacketWriter request, std::optional<double> longest)
     : whom_(std::move(whom)), request_(std::move(request)), longest_(longest.value_or(0)),
       socket_(make_socket()) {
-  if (socket_ < 0)
+  if (!socket_.is_open())
     base::fail(MPI_ERR_OTHER, "no socket can be had to talk to mpiexec: {}", std::strerror(errno));
   if (request_.bytes().size() > longest_packet) {
     error_ = base::make_error(MPI_ERR_ARG,
@@ -35,11 +35,6 @@ Call::Call(Whom whom, PacketWriter request, std::optional<double> longest)
   if (longest && *longest < year)
     deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                    std::chrono::duration<double>(*longest));
-}
-
-Call::~Call() {
-  if (descriptor_ >= 0) close(descriptor_);
-  close(socket_);
 }
 
 bool Call::done() noexcept {
@@ -60,12 +55,12 @@ void Call::advance() {
 }
 
 void Call::connect() {
-  if (connect_to(socket_, whom_.socket) != 0) {
+  if (connect_to(socket_.get(), whom_.socket) != 0) {
     if (errno == EAGAIN || errno == EINTR) return; // many are waiting to be served
     if (errno == ECONNREFUSED) fail_as_gone();
     base::fail(MPI_ERR_OTHER, "mpiexec's socket cannot be reached: {}", std::strerror(errno));
   }
-  const std::optional<uid_t> user = user_of(socket_);
+  const std::optional<uid_t> user = user_of(socket_.get());
   if (!user || *user != geteuid())
     base::fail(
         whom_.error_class,
@@ -76,7 +71,7 @@ void Call::connect() {
 }
 
 void Call::send() {
-  if (send_packet(socket_, request_.bytes())) {
+  if (send_packet(socket_.get(), request_.bytes())) {
     stage_ = Stage::waiting;
     return;
   }
@@ -86,15 +81,14 @@ void Call::send() {
 }
 
 void Call::receive() {
-  if (std::optional<Packet> packet = receive_packet(socket_)) return read(std::move(*packet));
+  if (std::optional<Packet> packet = receive_packet(socket_.get())) return read(std::move(*packet));
   if (errno == EAGAIN || errno == EINTR) return;
   if (errno == 0 || errno == ECONNRESET) fail_as_gone();
   base::fail(MPI_ERR_OTHER, "mpiexec's answer cannot be read: {}", std::strerror(errno));
 }
 
 void Call::read(Packet packet) {
-  if (descriptor_ >= 0) close(descriptor_);
-  descriptor_ = packet.descriptor;
+  descriptor_ = base::Descriptor(packet.descriptor);
   answer_ = PacketReader(std::move(packet.bytes));
   const auto head = answer_.value<AnswerHead>();
   if (head.magic != control_magic || head.version != control_version)
@@ -117,10 +111,11 @@ void Call::read(Packet packet) {
 // sent one that is lost.
 void Call::give_up_waiting() {
   if (stage_ == Stage::waiting) {
-    shutdown(socket_, SHUT_RD);
-    if (std::optional<Packet> packet = receive_packet(socket_)) return read(std::move(*packet));
+    shutdown(socket_.get(), SHUT_RD);
+    if (std::optional<Packet> packet = receive_packet(socket_.get()))
+      return read(std::move(*packet));
   }
-  base::fail(MPI_ERR_OTHER, "the other side did not come within {} s", longest_);
+  base::fail(whom_.error_class, "the other side did not come within {} s", longest_);
 }
 
 void Call::fail_as_gone() const {
@@ -132,7 +127,7 @@ PacketReader Call::wait() {
     if (Clock::now() >= end)
       base::fail(MPI_ERR_OTHER, "mpiexec has not answered within {} s; is it stopped?",
                  std::chrono::seconds(time_to_answer).count());
-    pollfd polled{socket_, POLLIN, 0};
+    pollfd polled{socket_.get(), POLLIN, 0};
     poll(&polled, 1, nap_ms);
   }
   return take();
@@ -145,7 +140,7 @@ PacketReader Call::take() {
 
 std::optional<PacketReader> Call::take_introduction() {
   if (!introduction_ && stage_ == Stage::over && !error_)
-    if (std::optional<Packet> packet = receive_packet(socket_)) read(std::move(*packet));
+    if (std::optional<Packet> packet = receive_packet(socket_.get())) read(std::move(*packet));
   return std::exchange(introduction_, {});
 }
 
@@ -154,7 +149,7 @@ void Call::confirm() const noexcept {
   try {
     PacketWriter taken;
     taken.value(AnswerHead{});
-    send_packet(socket_, taken.bytes());
+    send_packet(socket_.get(), taken.bytes());
   } catch (const std::bad_alloc&) {
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "boot/control.h"
 #include "boot/packet.h"
@@ -19,14 +20,13 @@ class Call {
  public:
   struct Whom {
     std::string socket;
-    // What it means that nobody is there, or not any more.
+    // What it means that nobody is there, or not any more, or that the answer is late.
     int error_class = MPI_ERR_OTHER;
     std::string sentence;
   };
   Call(Whom whom, PacketWriter request, std::optional<double> longest = {});
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  ~Call();
 
   [[nodiscard]] bool done() noexcept;
   // Waits until done() for some seconds: for what mpiexec answers at once. Throws what has failed.
@@ -34,8 +34,8 @@ class Call {
   // Once it is done: what follows the answer's head. Throws what has failed.
   PacketReader take();
   // ... the descriptor that came with it, for the caller to close; -1: none.
-  [[nodiscard]] bool has_descriptor() const { return descriptor_ >= 0; }
-  int take_descriptor() { return std::exchange(descriptor_, -1); }
+  [[nodiscard]] bool has_descriptor() const { return descriptor_.is_open(); }
+  int take_descriptor() { return descriptor_.release(); }
   // What mpiexec has said besides, before its answer or, for as long as this is kept, after it
   // (control.h): the rest of the packet, whose descriptor is the call's until the next one.
   std::optional<PacketReader> take_introduction();
@@ -58,10 +58,10 @@ class Call {
   PacketWriter request_;
   std::optional<Clock::time_point> deadline_;
   double longest_ = 0; // seconds
-  int socket_;
+  base::Descriptor socket_;
   Stage stage_ = Stage::connecting;
   PacketReader answer_;
-  int descriptor_ = -1;
+  base::Descriptor descriptor_;
   std::optional<PacketReader> introduction_;
   std::optional<base::Error> error_;
 };

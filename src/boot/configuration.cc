@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/configuration.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "boot/local_job.h"
@@ -25,20 +26,6 @@ constexpr std::array reserved_variables = {job_variable, mpiexec_variable, "MACA
                                            "MACADAM_CC", "MACADAM_CXX",    "MACADAM_FC"};
 
 constexpr std::size_t longest_file = 64 << 10; // bytes; a written one has about 1,000
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ != -1) close(fd_);
-  }
-  operator int() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -110,11 +97,11 @@ std::string read_trusted(int fd) {
 void read_file(Configuration& configuration, ReadLevels read_levels) {
   const std::string path = tuned_file();
   if (path.empty()) return;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file == -1 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
+  const base::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open() && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
   try {
-    if (file == -1) base::fail(MPI_ERR_FILE, "it cannot be opened: {}", std::strerror(errno));
-    parse_tuned(configuration.settings, read_trusted(file), read_levels);
+    if (!file.is_open()) base::fail(MPI_ERR_FILE, "it cannot be opened: {}", std::strerror(errno));
+    parse_tuned(configuration.settings, read_trusted(file.get()), read_levels);
     configuration.file = path;
   } catch (const base::Error& error) {
     configuration.warnings.push_back(fmt::format(
@@ -190,10 +177,11 @@ void write_tuned_file(const std::string& path, const std::string& text) {
     if (access(path.c_str(), W_OK) != 0) refuse(path, "there is one that may not be changed");
   }
   std::string temporary = path + ".XXXXXX"; // of mode 0600
-  const Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  if (file == -1) refuse(path, "no file can be made in its folder");
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(file) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
+  const base::Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file.is_open()) refuse(path, "no file can be made in its folder");
+  const bool written =
+      write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      fsync(file.get()) == 0 && rename(temporary.c_str(), path.c_str()) == 0;
   if (written) return;
   const int reason = errno;
   unlink(temporary.c_str());

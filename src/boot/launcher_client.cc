@@ -7,8 +7,11 @@
 #include "boot/pmi2/client.h"
 #include "boot/pmix/client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace macadam::boot {
@@ -21,7 +24,26 @@ std::uint32_t cores_of_all(std::uint32_t ranks) {
   return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
 }
 
+void (*goodbye)(int exit_status) = nullptr;
+pid_t joined = 0;
+int exit_status_of_rank = 0;
+
+// Of the library, which goes behind the program.
+[[gnu::destructor]] void end_rank() {
+  if (goodbye != nullptr && getpid() == joined) goodbye(exit_status_of_rank);
+}
+
 } // namespace
+
+void at_end_of_rank(void (*say_goodbye)(int exit_status)) {
+  goodbye = say_goodbye;
+  joined = getpid();
+  on_exit([](int status, void*) { exit_status_of_rank = status; }, nullptr);
+}
+
+std::string no_finalize(int rank) {
+  return fmt::format("rank {} on host {} has ended without MPI_Finalize", rank, host_name());
+}
 
 std::unique_ptr<LauncherClient> connect_with_launcher() {
   if (pmix::is_started_by_server()) return std::make_unique<pmix::Client>();

@@ -61,6 +61,17 @@ class LauncherClient {
 // Throws MPI_ERR_OTHER if it does and cannot be reached.
 std::unique_ptr<LauncherClient> connect_with_launcher();
 
+// Has `say_goodbye` called at the end of this process, by exit(), with its exit status: behind all
+// that the program has registered for its end, where it may still call MPI_Finalize. Not in
+// processes that it forks, which are no ranks.
+void at_end_of_rank(void (*say_goodbye)(int exit_status));
+// An exit status that every launcher takes for a failure: this one, or 1.
+constexpr int failing(int status) {
+  return status >= 1 && status <= 255 ? status : 1;
+}
+// "rank 2 on host a has ended without MPI_Finalize"
+std::string no_finalize(int rank);
+
 // The memory of the machine that `rank` is on, made by the first rank there. Ranks are on
 // `machines`, indices of `nodes`. `universe`: how many ranks the launcher has room for, 0 if it
 // does not say. `sets`: the process sets that it has named.

@@ -155,7 +155,8 @@ LocalJob LocalJob::join() {
       if (!place) refuse_to_guess();
       return take(std::move(*place->job), place->rank);
     }
-    // The descriptor may have been closed besides. What a rank starts that is in MPI is no rank.
+    // The descriptor may have been closed besides. A program that was started by a rank which is in
+    // MPI already is no rank itself.
     std::vector<JobMemory> jobs = jobs_above();
     const auto place = find_place(jobs);
     if (place && place->job->row(place->rank).state.load() == RankState::starting)

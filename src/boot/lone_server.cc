@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/lone_server.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "boot/control.h"
 
@@ -70,30 +71,6 @@ bool fork_server(int socket, const char* path) {
   return errno == 0;
 }
 
-class Ends {
- public:
-  Ends() {
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_) != 0)
-      base::fail(MPI_ERR_OTHER, "no socket can be had to talk to mpiexec: {}",
-                 std::strerror(errno));
-  }
-  Ends(const Ends&) = delete;
-  Ends& operator=(const Ends&) = delete;
-  ~Ends() {
-    close(ends_[0]);
-    close_theirs();
-  }
-  [[nodiscard]] int own() const { return ends_[0]; }
-  [[nodiscard]] int theirs() const { return ends_[1]; }
-  void close_theirs() {
-    if (ends_[1] >= 0) close(ends_[1]);
-    ends_[1] = -1;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
 } // namespace
 
 void start_lone_server(JobMemory& memory) {
@@ -104,19 +81,23 @@ void start_lone_server(JobMemory& memory) {
                "serve it; start it with mpiexec -n 1, or set {} to the path of Macadam's mpiexec",
                mpiexec_variable);
   memory.share();
-  Ends ends;
-  if (!fork_server(ends.theirs(), path.c_str()))
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    base::fail(MPI_ERR_OTHER, "no socket can be had to talk to mpiexec: {}", std::strerror(errno));
+  const base::Descriptor own(ends[0]);
+  base::Descriptor theirs(ends[1]);
+  if (!fork_server(theirs.get(), path.c_str()))
     base::fail(MPI_ERR_OTHER, "no process can be started for mpiexec: {}", std::strerror(errno));
-  ends.close_theirs();
+  theirs.reset();
   PacketWriter hello;
   hello.value(RequestHead{.job = memory.header().secret});
   hello.value(static_cast<std::int32_t>(getpid()));
   std::optional<Packet> answer;
-  if (send_packet(ends.own(), hello.bytes(), memory.fd())) {
-    pollfd polled{ends.own(), POLLIN, 0};
+  if (send_packet(own.get(), hello.bytes(), memory.fd())) {
+    pollfd polled{own.get(), POLLIN, 0};
     while (poll(&polled, 1, longest_start_ms) < 0 && errno == EINTR) {
     }
-    answer = receive_packet(ends.own());
+    answer = receive_packet(own.get());
   }
   if (!answer)
     base::fail(MPI_ERR_OTHER,

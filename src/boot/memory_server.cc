@@ -16,6 +16,7 @@ namespace macadam::boot {
 namespace {
 
 constexpr int longest_wait_ms = 30'000;
+constexpr useconds_t rest_us = 100'000;
 
 bool is_own(int socket) {
   return user_of(socket) == geteuid();
@@ -34,45 +35,43 @@ bool wait_for(int socket, short what) {
 MemoryServer::MemoryServer(const JobMemory& memory, std::uint32_t others)
     : name_(random_socket_name()), socket_(listen_at(name_)),
       memory_(fcntl(memory.fd(), F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors)) {
-  if (socket_ < 0 || memory_ < 0)
+  if (!socket_.is_open() || !memory_.is_open())
     base::fail(MPI_ERR_OTHER, "a socket for the other ranks of this machine cannot be made: {}",
                std::strerror(errno));
   thread_ = base::start_thread("macadam-memory", [this, others] { serve(others); });
 }
 
 MemoryServer::~MemoryServer() {
-  shutdown(socket_, SHUT_RDWR); // ends the wait
+  shutdown(socket_.get(), SHUT_RDWR); // ends the wait
   thread_.join();
-  close(socket_);
-  close(memory_);
 }
 
 // Processes of other users are let go without a word.
 void MemoryServer::serve(std::uint32_t others) const {
   while (others > 0) {
-    pollfd polled{socket_, POLLIN, 0};
+    pollfd polled{socket_.get(), POLLIN, 0};
     if (poll(&polled, 1, -1) < 0) continue;
     if ((polled.revents & POLLHUP) != 0) return;
-    const int connection = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) {
-      if (errno == EINVAL) return; // shut down
+    const base::Descriptor connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection.is_open()) {
+      if (errno == EINVAL) return;                             // shut down
+      if (errno == EMFILE || errno == ENFILE) usleep(rest_us); // until there are descriptors again
       continue;
     }
-    if (is_own(connection) && send_packet(connection, {std::byte{1}}, memory_)) --others;
-    close(connection);
+    if (is_own(connection.get()) && send_packet(connection.get(), {std::byte{1}}, memory_.get()))
+      --others;
   }
 }
 
 JobMemory fetch_memory(const std::string& name) {
-  const int socket = make_socket();
+  const base::Descriptor socket(make_socket());
   int descriptor = -1;
-  if (socket >= 0) {
-    while (connect_to(socket, name) < 0 && errno == EAGAIN)
+  if (socket.is_open()) {
+    while (connect_to(socket.get(), name) < 0 && errno == EAGAIN)
       usleep(1000);
-    if (is_own(socket) && wait_for(socket, POLLIN))
-      if (const std::optional<Packet> packet = receive_packet(socket))
+    if (is_own(socket.get()) && wait_for(socket.get(), POLLIN))
+      if (const std::optional<Packet> packet = receive_packet(socket.get()))
         descriptor = packet->descriptor;
-    close(socket);
   }
   if (descriptor < 0)
     base::fail(MPI_ERR_OTHER, "the first rank of this machine does not give the memory that its "

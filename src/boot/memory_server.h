@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/descriptor.h"
 #include "boot/job_memory.h"
 
 #include <string>
@@ -24,8 +25,8 @@ class MemoryServer {
   void serve(std::uint32_t others) const;
 
   std::string name_;
-  int socket_;
-  int memory_; // a descriptor of its own
+  base::Descriptor socket_;
+  base::Descriptor memory_; // its own
   std::thread thread_;
 };
 

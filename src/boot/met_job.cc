@@ -5,16 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unistd.h>
 
 namespace macadam::boot {
 
 MetJob::MetJob(JobMemory memory)
     : memory_(std::move(memory)), use_(is_far() ? memory_.use() : -1) {}
-
-MetJob::~MetJob() {
-  if (use_ >= 0) close(use_);
-}
 
 // A job that nobody has entered yet will have its first one.
 std::uint32_t MetJob::generation() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/descriptor.h"
 #include "boot/job_memory.h"
 
 #include <atomic>
@@ -20,7 +21,6 @@ class MetJob final : public Job {
   explicit MetJob(JobMemory memory);
   MetJob(const MetJob&) = delete;
   MetJob& operator=(const MetJob&) = delete;
-  ~MetJob() override;
 
   [[nodiscard]] int rank() const override { return -1; } // this process has none there
   [[nodiscard]] int size() const override { return memory_.size(); }
@@ -69,7 +69,7 @@ class MetJob final : public Job {
 
  private:
   JobMemory memory_;
-  int use_; // descriptor: tells mpiexec that this process knows a far job; -1: it is not far
+  base::Descriptor use_; // tells mpiexec that this process knows a far job; none: it is not far
   mutable std::atomic<std::int64_t> looked_{0}; // when life() asked the system last, in ns
 };
 

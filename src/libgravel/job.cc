@@ -34,15 +34,6 @@ struct flock hold() {
 
 } // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Machine this_machine() {
   Machine machine;
   const std::unique_ptr<FILE, int (*)(FILE*)> file(
@@ -82,10 +73,10 @@ void Job::meet(std::vector<Greeting> all) {
   }
 }
 
-Descriptor Job::open_segment(int rank, const Greeting& peer) {
+base::Descriptor Job::open_segment(int rank, const Greeting& peer) {
   const std::string path = fmt::format("/proc/{}/fd/{}", peer.process, peer.segment);
-  Descriptor segment(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (segment.get() < 0)
+  base::Descriptor segment(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!segment.is_open())
     fail(Code::system,
          "shared memory of rank {}: {}: {}; ranks must run as one user, not set-uid, and their "
          "container must show /proc; or set MACADAM_NETWORK=rdma",

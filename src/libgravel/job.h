@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/descriptor.h"
 #include "boot/job.h"
 #include "libgravel/exchange.h"
 
@@ -15,20 +16,6 @@
 #include <vector>
 
 namespace macadam::libgravel {
-
-// A file descriptor, closed at the end.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 // This machine, in this process's view.
 Machine this_machine();
@@ -79,17 +66,17 @@ class Job final : public boot::Job {
   // Room in the sparse file, which is neither memory nor address space.
   static constexpr std::uint64_t capacity = std::uint64_t{1} << 32;
 
-  static Descriptor open_segment(int rank, const Greeting& peer);
+  static base::Descriptor open_segment(int rank, const Greeting& peer);
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
   const std::uint32_t rank_, size_;
-  Descriptor own_;
+  base::Descriptor own_;
   std::vector<Greeting> greetings_;  // by rank
   std::vector<Published> endpoints_; // by rank, once all have told
   Published own_endpoint_;
   std::vector<int> neighbours_; // on this machine, and this process
   int local_rank_ = 0;
-  std::map<int, Descriptor> opened_; // segments of the neighbours, if they share memory
+  std::map<int, base::Descriptor> opened_; // segments of the neighbours, if they share memory
 };
 
 } // namespace macadam::libgravel

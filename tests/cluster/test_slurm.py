@@ -103,6 +103,13 @@ class WithPlugin:
         began = time.monotonic()
         self.assert_ended(self.srun(self.plugin, RANK, *MEET, "1/exit=0", "compute"), began)
 
+    def test_exit_alone_on_its_machine(self):
+        """Before anybody has asked for its address."""
+        began = time.monotonic()
+        result = self.srun(self.plugin, RANK, "join", "2/exit=0", "barrier", ranks=3)
+        self.assert_ended(result, began)
+        self.assertIn("macadam: rank 2 on host node1 has ended without MPI_Finalize\n", result.stderr)
+
     def test_killed_while_others_compute(self):
         """Slurm ends the job by itself only where it is told to."""
         for options in ([], ["--ntasks-per-node=3", "-n", 4]):  # the second: it was alone on its machine
@@ -136,6 +143,11 @@ class WithPlugin:
 
 class Pmix(WithPlugin, SlurmTest):
     plugin = "--mpi=pmix"
+
+    def test_programs_one_after_the_other(self):
+        result = self.srun(self.plugin, "-N", 1, "sh", "-c", f"{RANK} join barrier finalize; {RANK} join", ranks=2)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("Slurm's serves only the first MPI program of a task", result.stderr)
 
 
 class Pmi2(WithPlugin, SlurmTest):
@@ -181,7 +193,13 @@ class Allocation(SlurmTest):
     def test_its_machines_are_taken(self):
         self.assert_ran(self.salloc("hostname"), ["node0", "node0", "node1"])
         self.assert_ran(self.salloc("-n", 2, "--map-by", "node", "hostname"), ["node0", "node1"])
-        self.assert_ran(self.salloc("-host", "node1:2", "hostname"), ["node1", "node1"])  # by ssh
+        self.assert_ran(self.salloc("-host", "node1:2", "hostname"), ["node1", "node1"])
+
+    def test_in_a_step(self):
+        """As in a shell of srun --pty: the machines are the job's, and so is what they have room for."""
+        result = self.mpiexec("--quiet", "-N", 2, "-n", 3, "srun", "--quiet", "-N", 1, "-n", 1, MPIEXEC,
+                              "--map-by", "node", "-n", 2, "hostname", launcher="salloc")
+        self.assertEqual((result.returncode, sorted(result.stdout.split())), (0, ["node0", "node1"]), result.stderr)
 
     def test_from_a_machine_that_is_not_among_them(self):
         self.assert_ran(self.salloc("hostname", options=("-w", "node1", "-n", 2)), ["node1", "node1"])

@@ -22,14 +22,16 @@ TEST(Names, AreExpanded) {
 }
 
 TEST(Names, WhatIsNoListIsRefused) {
-  for (const char* const list : {"a[", "a[1", "a[x]", "a[2-1]", "a[1-]", "a[1-2-3]"})
+  for (const char* const list : {"a[", "a[1", "a[x]", "a[2-1]", "a[1-]", "a[1-2-3]",
+                                 "a[1-2000000000]", "a[1-2000]b[1-2000]"})
     EXPECT_THROW(expand_names(list), std::runtime_error) << list;
 }
 
 TEST(Counts, AreExpanded) {
   EXPECT_EQ(expand_counts("4"), (std::vector{4}));
   EXPECT_EQ(expand_counts("2(x3),1"), (std::vector{2, 2, 2, 1}));
-  for (const char* const list : {"x", "2(x3", "2(3)", "2(x3)4", "2,,1"})
+  for (const char* const list :
+       {"x", "2(x3", "2(3)", "2(x3)4", "2,,1", "0", "2,0(x2)", "1(x1048577)"})
     EXPECT_THROW(expand_counts(list), std::runtime_error) << list;
 }
 
@@ -37,7 +39,8 @@ class Environment : public testing::Test {
  protected:
   void SetUp() override {
     for (const char* const name :
-         {"SLURM_JOB_ID", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "PE_HOSTFILE"})
+         {"SLURM_JOB_ID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "PBS_NODEFILE",
+          "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "PE_HOSTFILE"})
       unsetenv(name);
   }
   static Allocation find(const std::map<std::string, std::string>& variables) {
@@ -79,6 +82,20 @@ TEST_F(Environment, OfSlurm) {
                      {"SLURM_JOB_NODELIST", "no-host[1-2]"},
                      {"SLURM_TASKS_PER_NODE", "3"}}),
                std::runtime_error);
+}
+
+// Where the machines are the job's and the tasks are the step's.
+TEST_F(Environment, OfAStepOfSlurm) {
+  std::map<std::string, std::string> variables = {{"SLURM_JOB_ID", "7"},
+                                                  {"SLURM_JOB_NODELIST", "no-host[1-2]"},
+                                                  {"SLURM_TASKS_PER_NODE", "1"},
+                                                  {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                                  {"SLURM_JOB_CPUS_PER_NODE", "8,1"}};
+  EXPECT_EQ(show(find(variables).hosts), "no-host1:8 no-host2:1 ");
+  variables["SLURM_CPUS_PER_TASK"] = "2";
+  EXPECT_EQ(show(find(variables).hosts), "no-host1:4 no-host2:1 ");
+  variables["SLURM_TASKS_PER_NODE"] = "3,2"; // the step has kept the job's
+  EXPECT_EQ(show(find(variables).hosts), "no-host1:3 no-host2:2 ");
 }
 
 TEST_F(Environment, OfPbs) {

@@ -452,6 +452,15 @@ class Signals(ClusterTest):
         self.finish(job)
         self.assertEqual(job.returncode, 130)
 
+    def test_to_one_machine_alone(self):
+        """Which is no wish of the user's, and told."""
+        job = self.start_job("compute")
+        os.kill(self.proxies()[0], signal.SIGTERM)
+        _, error = self.finish(job)
+        self.assertRegex(error, r"\Ampiexec: rank \d on host (one|two) was killed by signal 15 \(Terminated\); "
+                                r"ending the other [23] ranks\n\Z")
+        self.assertEqual(job.returncode, 143)
+
     def test_stop_and_go_on(self):
         job = self.start_job("sleep_ms=500", "barrier", "finalize")
         job.send_signal(signal.SIGTSTP)
@@ -474,6 +483,27 @@ class Signals(ClusterTest):
             job.send_signal(signal.SIGINT)
             self.finish(job)
             self.assertEqual(job.returncode, 130)
+
+
+class BatchSystem(ClusterTest):
+    """Slurm, as far as mpiexec sees it: the environment, and an srun."""
+
+    def test_its_machines_are_reached_by_its_starter(self):
+        """Named or not, unless there are others among them."""
+        del self.environment["MACADAM_SSH"]
+        self.environment.update(SLURM_JOB_ID="1", SLURM_JOB_NODELIST="one,two", SLURM_TASKS_PER_NODE="1(x2)")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, script in (("srun", 'while [ "$1" != --nodelist ]; do shift; done; shift; '
+                                          f'exec {sys.executable} -SE {SHELL} "$@"'),
+                                 ("ssh", "exit 255")):
+                program = pathlib.Path(folder, name)
+                program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf8")
+                program.chmod(0o755)
+            self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+            self.assert_ran(self.mpiexec("hostname"), ["one", "two"])
+            self.assert_ran(self.mpiexec("-host", "two,one", "hostname"), ["one", "two"])
+            self.assert_ran(self.mpiexec("-n", 1, "hostname", ":", "-host", "two", "hostname"), ["one", "two"])
+            self.assertIn("ssh ended with status 255", self.mpiexec("-host", "one,three", "hostname").stderr)
 
 
 class BadInput(ClusterTest):
@@ -510,6 +540,13 @@ class BadInput(ClusterTest):
         self.shell(f'[ "$1" = mute ] && exec sleep 60; exec {sys.executable} -SE {SHELL} "$@"\n')
         result = self.mpiexec("-silence", "0.5", "-host", "one,mute,two", "true")
         self.assert_fails(result, 1, "mpiexec: host mute has not answered within 30 s")
+
+    def test_time_limit_before_all_have_answered(self):
+        self.shell(f'[ "$1" = mute ] && exec sleep 60; exec {sys.executable} -SE {SHELL} "$@"\n')
+        begin = time.monotonic()
+        result = self.mpiexec("-timeout", 4, "-host", "one,mute,two", "true")
+        self.assert_fails(result, 124, "mpiexec: the job has not ended within 4 s; no answer has come from host mute")
+        self.assertLess(time.monotonic() - begin, 10)
 
     def test_machine_of_another_version(self):
         self.shell("printf '\\nmacadam mpiexec proxy, version 0.0.1 (1.1)\\n'; cat >/dev/null\n")

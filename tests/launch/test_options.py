@@ -128,12 +128,31 @@ class Hosts(LaunchTest):
                               f'mpiexec: {file.name}, line 5: found "cores=2" behind the host; '
                               "slots=COUNT or max_slots=COUNT may stand there")
 
+    def test_file_of_another_system(self):
+        with tempfile.NamedTemporaryFile("wb") as file:
+            file.write(b"\xef\xbb\xbflocalhost:2\r\n")
+            file.flush()
+            self.assertEqual(self.ranks("-f", file.name), 2)
+
+    def test_more_slots_than_a_job_can_have(self):
+        most = 2**31 - 1
+        self.assertEqual(self.ranks("-host", f"localhost:{most},localhost:{most}", "-n", 1), 1)
+        sentence = "ranks are more than the 1048576 that one job can have"
+        for arguments, refusal in (
+                (["-host", f"localhost:{most},localhost:1"],
+                 f"1048576 ranks on host {HOST} are more than the 4096 that one machine can have"),
+                (["-host", f"localhost:{most},other:2"], f"1048578 {sentence}"),
+                (["-host", f"localhost:{most}", "true", ":", "-host", f"localhost:{most}"],
+                 f"2097152 {sentence}")):
+            self.assert_fails(self.mpiexec(*arguments, "true"), 2, f"mpiexec: {refusal}")
+
     def test_refused(self):
         for arguments, sentence in (
                 (["-host", "localhost:x"],
                  '--host localhost:x: "x" is no number of slots above 0'),
                 (["-hostfile", "/no/such"],
                  "the host file /no/such cannot be read: No such file or directory"),
+                (["-hostfile", "/etc"], "the host file /etc cannot be read: Is a directory"),
                 (["-hostfile", "/dev/null"], "the host file /dev/null names no host")):
             self.assert_fails(self.mpiexec(*arguments, "true"), 2, f"mpiexec: {sentence}")
 
@@ -345,7 +364,10 @@ class Habits(LaunchTest):
             file.write_text("# two programs\n-n 1 echo 'one word'\n\n-n 2 -env A \"b c\" sh -c 'echo $A'\n")
             result = self.mpiexec("-configfile", file)
             self.assertEqual(sorted(result.stdout.splitlines()), ["b c", "b c", "one word"])
+            file.write_bytes(b"# no words \\\n-n 1 echo a\\\r\n b \"x\\dy\" \\\n 'c' \"q\\\"\\\\\"\r\n")
+            self.assert_ran(self.mpiexec("-configfile", file), ['a b x\\dy c q"\\'])
             for text, trouble in (("-n 1 'echo\n", f"{file}:1: a ' is not closed"),
+                                  ("-n 1 true\n-n 1 \\\n'echo\n", f"{file}:2: a ' is not closed"),
                                   ("# nothing\n", f"-configfile {file}: there is no program in it; a "
                                    'line for each, such as "-n 2 ./program"')):
                 file.write_text(text)
@@ -398,6 +420,14 @@ class Habits(LaunchTest):
                           ("--oversubscribe", "--mca", "--tune", "-envall", "-q", "-bootstrap",
                            "--map-by core", "--map-by PE=2", "--map-by OVERSUBSCRIBE", "-x HOME",
                            "-genvlist HOME", "-genvlist PATH")])
+
+    def test_kinds_of_memory(self):
+        """Of the MPI standard: what is not there is said, and the program asks itself what it has."""
+        for kinds in ("mpi", "system,mpi:alloc_mem"):
+            self.assert_ran(self.mpiexec("-memory-alloc-kinds", kinds, "echo", "here"), ["here"])
+        result = self.mpiexec("-memory-alloc-kinds", "system,cuda:device,mpi", "echo", "here")
+        self.assertEqual((result.returncode, result.stdout, result.stderr),
+                         (0, "here\n", "mpiexec: memory of kind cuda is not there; all ranks have the kinds mpi and system\n"))
 
     def test_tune_with_and_without_a_value(self):
         """A file or a folder of Intel MPI's may follow -tune, or nothing; --tune of Open MPI has a file."""

@@ -129,12 +129,15 @@ class Failures(PmixTest):
     def test_abort(self):
         error = self.ends(self.start_job("1/abort=3", "compute"), 3)
         self.assertIn(f"macadam: rank 1 on host {HOST} called MPI_Abort(MPI_COMM_WORLD, 3)\n", error)
+        self.ends(self.start_job("1/abort=0", "compute"), 1)
 
     def test_killed(self):
         self.ends(self.start_job("1/raise=9", "compute"), 137)
 
     def test_exit_before_finalize(self):
-        self.ends(self.start_job("1/exit=0", "compute"), 1)
+        for status, of_job in ((0, 1), (7, 7)):
+            error = self.ends(self.start_job(f"1/exit={status}", "compute"), of_job)
+            self.assertIn(f"macadam: rank 1 on host {HOST} has ended without MPI_Finalize\n", error)
 
     def test_launcher_is_killed(self):
         job = self.start_job("compute")

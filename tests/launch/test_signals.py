@@ -37,15 +37,16 @@ class Signals(LaunchTest):
             self.assertEqual((process.returncode, out, error), (0, "handled\n" * 2, ""))
 
     def test_asking_twice(self):
-        """Ranks that heed nothing: the second interrupt ends them."""
-        process = self.start("-n", 2, "sh", "-c",
-                             'trap "" INT TERM; echo ready; while :; do sleep 1; done')
-        self.wait_for_lines(process, 2)
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-        self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(timeout=2), 130)
+        """Ranks that heed nothing: the second time ends them."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            process = self.start("-n", 2, "sh", "-c",
+                                 'trap "" INT TERM HUP QUIT; echo ready; while :; do sleep 1; done')
+            self.wait_for_lines(process, 2)
+            process.send_signal(number)
+            time.sleep(0.2)
+            self.assertIsNone(process.poll())
+            process.send_signal(number)
+            self.assertEqual(process.wait(timeout=2), 128 + number)
 
     def test_stop_and_continue(self):
         process = self.start("-n", 2, "sh", "-c", "echo $$; exec sleep 100", start_new_session=False)

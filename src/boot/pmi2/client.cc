@@ -84,16 +84,12 @@ bool read_bytes(std::string_view text, std::span<std::byte> bytes) {
   _exit(1);
 }
 
-std::string no_finalize(int rank) {
-  return fmt::format("rank {} on host {} has ended without MPI_Finalize", rank, host_name());
-}
-
 // Whoever else uses the connection: it is the last word.
 void send_abort(int fd, int code, std::string text) {
   std::ranges::replace(text, ';', ',');
   try {
-    Connection(fd).send("abort",
-                        {{"isworld", "TRUE"}, {"exitcode", std::to_string(code)}, {"msg", text}});
+    Connection(fd).send(
+        "abort", {{"isworld", "TRUE"}, {"exitcode", std::to_string(failing(code))}, {"msg", text}});
   } catch (const base::Error&) { // the launcher has ended before
   }
 }
@@ -139,11 +135,8 @@ Client::Client() : fd_(number_of(std::getenv("PMI_FD"))), connection_(fd_) {
   fcntl(fd_, F_SETFD, FD_CLOEXEC);
   for (const char* const variable : variables)
     unsetenv(variable);
-  static const pid_t joined = getpid();
   static const int connection = fd_, own_rank = rank_;
-  std::atexit([] {
-    if (getpid() == joined) say_goodbye(connection, own_rank); // what it has forked is no rank
-  });
+  at_end_of_rank([](int) { say_goodbye(connection, own_rank); });
 }
 
 Client::~Client() = default;

@@ -49,8 +49,12 @@ std::atomic<bool> may_end{false};
 [[noreturn]] void fail(const char* what, pmix_status_t status) {
   base::fail(MPI_ERR_OTHER,
              "the PMIx server that has started this program does not serve it: {}: {} ({}); start "
-             "it anew, or with Macadam's mpiexec",
-             what, library().error_string(status), status);
+             "it {}, or with Macadam's mpiexec",
+             what, library().error_string(status), status,
+             status == PMIX_ERR_NOT_FOUND
+                 ? "by an srun of its own, as Slurm's serves only the first MPI program of a task "
+                   "(sh -c 'a; b')"
+                 : "anew");
 }
 
 void set_name(pmix_proc_t& proc, const char* job, pmix_rank_t rank) {
@@ -217,6 +221,25 @@ void on_event(std::size_t, pmix_status_t status, const pmix_proc_t* source, pmix
   if (answer != nullptr) answer(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, context);
 }
 
+// Ends the job, with this exit status. A process that ends by itself while PRRTE is ending its job,
+// of which other machines are part, may leave PRRTE waiting for ever (5 of 100 jobs on a busy
+// machine).
+void end_job(int code, const std::string& text) {
+  if (library().abort(failing(code), text.c_str(), nullptr, 0) == PMIX_SUCCESS)
+    std::this_thread::sleep_for(to_be_ended);
+}
+
+// At the exit of a rank.
+void say_goodbye(int rank, int exit_status) {
+  if (may_end.load()) {
+    library().finalize(nullptr, 0);
+    return;
+  }
+  const std::string text = no_finalize(rank);
+  fmt::print(stderr, "macadam: {}\n", text);
+  end_job(exit_status, text);
+}
+
 } // namespace
 
 struct Client::Name {
@@ -239,9 +262,8 @@ void Client::connect() {
   const pmix_status_t status = library().init(&name_->proc, nullptr, 0);
   if (status != PMIX_SUCCESS) fail("connecting with it", status);
   rank_ = static_cast<int>(name_->proc.rank);
-  std::atexit([] {
-    if (may_end.load()) library().finalize(nullptr, 0);
-  });
+  static const int own_rank = rank_;
+  at_end_of_rank([](int exit_status) { say_goodbye(own_rank, exit_status); });
   watch();
 }
 
@@ -377,10 +399,7 @@ std::string Client::await_word(int rank, std::chrono::steady_clock::time_point u
 }
 
 void Client::abort(int code, const std::string& text) {
-  // A process that ends by itself while PRRTE is ending its job, of which other machines are part,
-  // may leave PRRTE waiting for ever (5 of 100 jobs on a busy machine).
-  if (library().abort(code, text.c_str(), nullptr, 0) == PMIX_SUCCESS)
-    std::this_thread::sleep_for(to_be_ended);
+  end_job(code, text);
 }
 
 } // namespace macadam::boot::pmix

@@ -17,11 +17,18 @@
 namespace macadam::tools {
 namespace {
 
-[[noreturn]] void refuse(const std::string& where, std::string_view found, const char* needed) {
+[[noreturn]] void refuse(const std::string& where, std::string_view found,
+                         std::string_view needed) {
   throw std::runtime_error(
       fmt::format("{} has \"{}\", where {} is needed; -host and -hostfile name "
                   "machines too",
                   where, found, needed));
+}
+
+// Each machine has a rank.
+void check_machines(std::size_t count, const std::string& where, std::string_view found) {
+  if (count > static_cast<std::size_t>(most_ranks_of_job))
+    refuse(where, found, fmt::format("a list of at most {} machines", most_ranks_of_job));
 }
 
 // The number that `text` begins with, which is taken off it.
@@ -68,6 +75,8 @@ std::vector<std::string> expand_range(const std::string& range) {
       if (!take_number(left, last) || last < first) left = part;
     }
     if (!left.empty()) refuse("the list of machines", range, "a list such as 0-2,07");
+    check_machines(numbers.size() + static_cast<std::size_t>(last - first) + 1,
+                   "the list of machines", range);
     for (int number = first; number <= last; ++number)
       numbers.push_back(fmt::format("{:0{}}", number, width));
   }
@@ -82,7 +91,9 @@ std::vector<std::string> expand_name(const std::string& name) {
   if (close == std::string::npos) refuse("the list of machines", name, "a closing bracket");
   std::vector<std::string> names;
   const std::vector<std::string> ends = expand_name(name.substr(close + 1));
-  for (const std::string& number : expand_range(name.substr(open + 1, close - open - 1)))
+  const std::vector<std::string> numbers = expand_range(name.substr(open + 1, close - open - 1));
+  check_machines(numbers.size() * ends.size(), "the list of machines", name);
+  for (const std::string& number : numbers)
     for (const std::string& end : ends)
       names.push_back(name.substr(0, open) + number + end);
   return names;
@@ -120,7 +131,14 @@ void add_pairs(std::vector<Host>& hosts, const std::string& text) {
 std::vector<Host> hosts_of_slurm() {
   const char* const list = find_variable("SLURM_JOB_NODELIST");
   const char* counts = find_variable("SLURM_TASKS_PER_NODE");
-  if (counts == nullptr) counts = find_variable("SLURM_JOB_CPUS_PER_NODE");
+  // In a step (srun --pty bash in a job of salloc) that is the step's, and the rest is the job's.
+  const char* const of_step = find_variable("SLURM_STEP_TASKS_PER_NODE");
+  int divisor = 1;
+  if (counts == nullptr || (of_step != nullptr && std::string_view(of_step) == counts)) {
+    counts = find_variable("SLURM_JOB_CPUS_PER_NODE");
+    if (const char* const cpus = find_variable("SLURM_CPUS_PER_TASK"))
+      divisor = read_slots(cpus, "SLURM_CPUS_PER_TASK");
+  }
   if (list == nullptr || counts == nullptr) return {};
   const std::vector<std::string> names = expand_names(list);
   const std::vector<int> slots = expand_counts(counts);
@@ -130,7 +148,7 @@ std::vector<Host> hosts_of_slurm() {
                                          names.size(), list, slots.size(), counts));
   std::vector<Host> hosts;
   for (std::size_t i = 0; i < names.size(); ++i)
-    add_host(hosts, {names[i], slots[i]});
+    add_host(hosts, {names[i], std::max(1, slots[i] / divisor)});
   return hosts;
 }
 
@@ -163,7 +181,10 @@ std::vector<int> expand_counts(const std::string& list) {
     } else {
       good = good && left.empty();
     }
+    good = good && count > 0;
     if (!good) refuse("the number of tasks of each machine", list, "a list such as 2(x3),1");
+    check_machines(counts.size() + static_cast<std::size_t>(times),
+                   "the number of tasks of each machine", list);
     counts.insert(counts.end(), static_cast<std::size_t>(times), count);
   }
   return counts;

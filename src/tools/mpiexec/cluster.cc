@@ -10,6 +10,7 @@
 #include "tools/mpiexec/words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,6 @@
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,34 +38,13 @@ constexpr auto time_to_write = 500ms;       // what nobody reads, at the end of 
 constexpr auto pause_between_polls = 10ms;  // while answers come in
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
-constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
-                                  SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
-
 } // namespace
 
 Cluster::Cluster(const Options& options, Placement placement)
     : options_(options), placement_(std::move(placement)), accounts_(placement_.hosts.size()),
       most_silent_beats_(Head::beats_within(options.silence_seconds)),
       states_(placement_.machines.size(), RankState::starting),
-      joined_(placement_.machines.size(), false), input_room_(Head::input_window) {
-  sigset_t heeded;
-  sigemptyset(&heeded);
-  for (const int number : heeded_signals) {
-    struct sigaction action {};
-    sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN || number == SIGCHLD) sigaddset(&heeded, number);
-  }
-  sigset_t blocked = heeded;
-  sigaddset(&blocked, SIGPIPE); // a write fails instead
-  sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
-  signal(SIGCHLD, SIG_DFL); // were it ignored, children would leave no status
-  signals_ = signalfd(-1, &heeded, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_ < 0) throw std::runtime_error(boot::explain_failure("signalfd", errno));
-}
-
-Cluster::~Cluster() {
-  close(signals_);
-}
+      joined_(placement_.machines.size(), false), input_room_(Head::input_window) {}
 
 int Cluster::run() {
   if (options_.timeout_seconds > 0)
@@ -170,10 +149,8 @@ Cluster::Clock::duration Cluster::longest_wait() const {
 }
 
 void Cluster::wait_for_events() {
-  std::vector<pollfd> polled{{signals_, POLLIN, 0},
-                             out_.polled(),
-                             error_.polled(),
-                             {may_read_input() ? 0 : -1, POLLIN, 0}};
+  std::vector<pollfd> polled{
+      signals_.polled(), out_.polled(), error_.polled(), {may_read_input() ? 0 : -1, POLLIN, 0}};
   const std::size_t first = polled.size();
   const std::size_t paths = paths_.size(); // others may come
   for (const auto& path : paths_) {
@@ -197,9 +174,12 @@ void Cluster::on_deadlines() {
   const auto now = Clock::now();
   if (now >= *beat_) beat();
   Questioned* const self = this;
-  if (timeout_ && now >= *timeout_ && started_) {
+  if (timeout_ && now >= *timeout_) {
     hang_watch_.show_stacks();
-    hang_watch_.ask({&self, 1});
+    if (started_)
+      hang_watch_.ask({&self, 1});
+    else
+      fail_late("no answer has come from " + silent_hosts());
   }
   take_look();
   const auto lose_all = [&](auto&& which, const std::string& why) {
@@ -229,17 +209,15 @@ void Cluster::on_deadlines() {
 }
 
 void Cluster::take_signals() {
-  signalfd_siginfo info;
-  while (read(signals_, &info, sizeof info) == ssize_t{sizeof info}) {
-    if (info.ssi_signo == SIGCHLD)
+  while (const std::optional<int> number = signals_.next()) {
+    if (*number == SIGCHLD)
       reap();
     else
-      on_signal(static_cast<int>(info.ssi_signo));
+      on_signal(*number);
   }
 }
 
 void Cluster::on_signal(int number) {
-  const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
   if (number == SIGUSR1) {
     Questioned* const self = this;
     if (started_) hang_watch_.ask({&self, 1});
@@ -249,7 +227,7 @@ void Cluster::on_signal(int number) {
   body.value(std::int32_t{number});
   send_all(FrameKind::signal, body);
   if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
-  if (!ends || failed_) return;
+  if (!ends_programs(number) || failed_) return;
   // Before there are ranks, and for a user that asks twice.
   if (started_ && ++interrupts_ < 2) return;
   failed_ = true;
@@ -269,6 +247,21 @@ void Cluster::fail(const std::string& sentence, int status) {
   failed_ = true;
   status_ = status;
   say(sentence);
+}
+
+std::string Cluster::silent_hosts() const {
+  std::vector<std::string> names;
+  for (const auto& machine : machines_)
+    if (!machine->hello) names.push_back(machine->name);
+  return fmt::format("{} {}", names.size() == 1 ? "host" : "hosts", fmt::join(names, ", "));
+}
+
+// At the time limit.
+void Cluster::fail_late(const std::string& state) {
+  timeout_.reset();
+  fail(fmt::format("the job has not ended within {} s; {}", options_.timeout_seconds, state),
+       timeout_status);
+  end_all();
 }
 
 bool Cluster::is_alive(std::size_t rank) const {
@@ -317,11 +310,7 @@ void Cluster::take_look() {
   if (!page) return;
   error_.append(*page);
   if (!timeout_ || Clock::now() < *timeout_) return;
-  timeout_.reset();
-  const std::string cause =
-      fmt::format("the job has not ended within {} s", options_.timeout_seconds);
-  fail(cause + "; ending " + plural(alive(), "rank"), timeout_status);
-  end_all();
+  fail_late("ending " + plural(alive(), "rank"));
 }
 
 std::string Cluster::where() const {
@@ -385,7 +374,7 @@ void Cluster::flush() {
   if (failed_) end = Clock::now() + time_to_write;
   while (out_.has_pending() || error_.has_pending()) {
     if (end && Clock::now() >= *end) return;
-    std::array polled{pollfd{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    std::array polled{signals_.polled(), out_.polled(), error_.polled()};
     poll(polled.data(), polled.size(), static_cast<int>(Head::beat_interval.count()));
     out_.write_some();
     error_.write_some();

@@ -8,6 +8,7 @@
 #include "tools/mpiexec/placement.h"
 #include "tools/mpiexec/questioned.h"
 #include "tools/mpiexec/remote_machine.h"
+#include "tools/mpiexec/signals.h"
 
 #include <array>
 #include <chrono>
@@ -34,7 +35,6 @@ class Cluster final : private Questioned {
   Cluster(const Options& options, Placement placement);
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
-  ~Cluster();
 
   // Returns mpiexec's exit status. Throws std::runtime_error before a rank is started.
   int run();
@@ -103,6 +103,8 @@ class Cluster final : private Questioned {
 
   // The first failure decides the exit status and is told; later ones follow from it.
   void fail(const std::string& sentence, int status);
+  void fail_late(const std::string& state);
+  [[nodiscard]] std::string silent_hosts() const;
   void lose(const std::vector<Machine>& those, const std::string& why);
   void lose_silent(Machine machine);
   void end_all();
@@ -132,8 +134,7 @@ class Cluster final : private Questioned {
   const Options& options_;
   const Placement placement_;
   const std::string of_job_;
-  sigset_t original_mask_{};
-  int signals_ = -1; // signalfd
+  const Signals signals_;
   Outlet out_{1}, error_{2};
 
   RemoteShell shell_;

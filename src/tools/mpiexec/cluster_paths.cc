@@ -66,8 +66,8 @@ void Cluster::connect() {
 
 void Cluster::connect_with(std::vector<Machine> those) {
   const std::string& host = machines_[those.front()]->name;
-  Path& path = *paths_.emplace_back(std::make_unique<Path>(host, host == boot::host_name(), shell_,
-                                                           original_mask_, std::move(those)));
+  Path& path = *paths_.emplace_back(std::make_unique<Path>(
+      host, host == boot::host_name(), shell_, signals_.original_mask(), std::move(those)));
   for (std::uint32_t place = 0; place < path.machines.size(); ++place) {
     machines_[path.machines[place]]->path = &path;
     machines_[path.machines[place]]->place = place;

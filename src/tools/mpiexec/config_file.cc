@@ -12,6 +12,10 @@
 namespace macadam::tools {
 namespace {
 
+bool is_escaped_in_quotes(char c) {
+  return c == '$' || c == '`' || c == '"' || c == '\\';
+}
+
 // As a shell splits them, without its substitutions.
 std::vector<std::string> words_of(const std::string& line, const std::string& place) {
   std::vector<std::string> words;
@@ -20,7 +24,9 @@ std::vector<std::string> words_of(const std::string& line, const std::string& pl
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+    const bool escapes = c == '\\' && i + 1 < line.size() &&
+                         (quote == 0 || (quote == '"' && is_escaped_in_quotes(line[i + 1])));
+    if (escapes) {
       word += line[++i];
       any = true;
     } else if (quote != 0 ? c == quote : c == '"' || c == '\'') {
@@ -40,13 +46,31 @@ std::vector<std::string> words_of(const std::string& line, const std::string& pl
   return words;
 }
 
+bool is_comment(const std::string& line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  return first != std::string::npos && line[first] == '#';
+}
+
+// Takes the \ off the end of a line that goes on in the next one.
+bool take_continuation(std::string& line) {
+  if (line.ends_with('\r')) line.pop_back();
+  const std::size_t behind = line.find_last_not_of('\\') + 1; // 0 if there is nothing else
+  const bool goes_on = (line.size() - behind) % 2 == 1;       // two are one that is meant
+  if (goes_on) line.pop_back();
+  return goes_on;
+}
+
 std::vector<std::string> read_programs(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> arguments;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    const std::vector<std::string> words = words_of(line, fmt::format("{}:{}", path, ++number));
-    if (words.empty() || words.front().starts_with('#')) continue;
+  for (std::string line, more; std::getline(file, line);) {
+    const std::string place = fmt::format("{}:{}", path, ++number);
+    if (is_comment(line)) continue;
+    for (; take_continuation(line) && std::getline(file, more); ++number)
+      line += more;
+    const std::vector<std::string> words = words_of(line, place);
+    if (words.empty()) continue;
     if (!arguments.empty()) arguments.emplace_back(":");
     arguments.insert(arguments.end(), words.begin(), words.end());
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <unistd.h>
@@ -19,6 +20,8 @@ struct Idle {
 };
 
 constexpr const char* parameter_options = "--mca,--gmca,--pmca,--omca,--prtemca,--pmixmca";
+
+constexpr const char* memory_kinds_option = "--memory-alloc-kinds";
 
 constexpr std::array idle{
     Idle{"--oversubscribe,--nooversubscribe,--overcommit,-O,--overlap,--exact", 0,
@@ -48,6 +51,8 @@ constexpr std::array idle{
     Idle{"--print-all-exitcodes,--silent-abort", 0, "a line names the rank that failed first"},
     Idle{"--unbuffered,-u", 0, "output is passed on at once"},
     Idle{"--job-name,-J", 1, "jobs have no names"},
+    // Of the MPI standard.
+    Idle{memory_kinds_option, 1, "all ranks have the kinds mpi and system, and no others"},
 };
 
 struct Remedy {
@@ -176,6 +181,21 @@ std::string find_missed_parameter(const CLI::App& app) {
     if (const std::string_view remedy = find_remedy(parameters, words[i]); !remedy.empty())
       return "parameter " + words[i] + " of Open MPI is not here; instead: " + std::string(remedy);
   return {};
+}
+
+std::string find_missed_kinds(const CLI::App& app) {
+  const CLI::Option* const option = app.get_option_no_throw(memory_kinds_option);
+  if (option == nullptr) return {};
+  std::string missed;
+  for (const std::string& list : option->results()) {
+    std::istringstream words(list);
+    for (std::string word; std::getline(words, word, ',');) {
+      const std::string kind = word.substr(0, word.find(':')); // without its restrictions
+      if (kind != "mpi" && kind != "system") missed += (missed.empty() ? "" : ", ") + kind;
+    }
+  }
+  if (missed.empty()) return {};
+  return "memory of kind " + missed + " is not there; all ranks have the kinds mpi and system";
 }
 
 void explain_foreign_options(const CLI::App& app, const std::map<std::string, std::string>& typed) {

@@ -31,4 +31,8 @@ void explain_foreign_options(const CLI::App& app, const std::map<std::string, st
 // else empty.
 std::string find_missed_parameter(const CLI::App& app);
 
+// What of the kinds of memory that the option -memory-alloc-kinds of the MPI standard names is not
+// there; else empty. No error: programs ask what they have got.
+std::string find_missed_kinds(const CLI::App& app);
+
 } // namespace macadam::tools

@@ -19,6 +19,8 @@
 namespace macadam::tools {
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF"; // which some editors begin a file with
+
 // A socket can be bound to an address of this machine only.
 bool is_own(const addrinfo& address) {
   const int probe = socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -85,11 +87,12 @@ void add_line(std::vector<Host>& hosts, const std::string& line, const std::stri
 
 void add_host(std::vector<Host>& hosts, Host host) {
   if (is_this_machine(host.name)) host.name = boot::host_name();
+  host.slots = std::min(host.slots, most_ranks_of_job); // more say nothing more
   const auto known = std::ranges::find(hosts, host.name, &Host::name);
   if (known == hosts.end())
     hosts.push_back(host);
   else
-    known->slots += host.slots;
+    known->slots = std::min(known->slots + host.slots, most_ranks_of_job);
 }
 
 void add_hosts(std::vector<Host>& hosts, const std::string& list) {
@@ -102,12 +105,14 @@ void add_hosts(std::vector<Host>& hosts, const std::string& list) {
 
 void add_host_file(std::vector<Host>& hosts, const std::string& path) {
   std::ifstream file(path);
-  if (!file)
-    throw std::runtime_error("the host file " + path + " cannot be read: " + std::strerror(errno));
   const std::size_t before = hosts.size();
   int number = 0;
-  for (std::string line; std::getline(file, line);)
+  for (std::string line; std::getline(file, line);) {
+    if (number == 0 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     add_line(hosts, line, path + ", line " + std::to_string(++number));
+  }
+  if (!file.is_open() || file.bad()) // a folder can be opened, but not read
+    throw std::runtime_error("the host file " + path + " cannot be read: " + std::strerror(errno));
   if (hosts.size() == before) throw std::runtime_error("the host file " + path + " names no host");
 }
 

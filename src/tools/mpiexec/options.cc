@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "boot/launcher.h"
+#include "boot/machine.h"
 #include "tools/mpiexec/allocation.h"
 #include "tools/mpiexec/config_file.h"
 #include "tools/mpiexec/foreign_options.h"
@@ -10,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -465,12 +467,42 @@ std::string explain(const CLI::App& app, const CLI::Error& error,
   std::exit(2);
 }
 
+// Leaves the process if one job cannot have so many.
+int check_ranks(std::int64_t ranks) {
+  if (ranks <= most_ranks_of_job) return static_cast<int>(ranks);
+  std::cerr << "mpiexec: " << ranks << " ranks are more than the " << most_ranks_of_job
+            << " that one job can have\n";
+  std::exit(2);
+}
+
 // How many ranks a program has that does not say it.
 int default_ranks(const Program& program) {
   if (program.hosts.empty()) return std::max(1, program.per_host);
-  if (program.per_host != 0) return program.per_host * static_cast<int>(program.hosts.size());
-  return std::accumulate(program.hosts.begin(), program.hosts.end(), 0,
-                         [](int sum, const Host& host) { return sum + host.slots; });
+  std::int64_t ranks = 0;
+  for (const Host& host : program.hosts)
+    ranks += program.per_host != 0 ? program.per_host : host.slots;
+  return check_ranks(ranks);
+}
+
+// The batch system's job that mpiexec runs in. Throws std::runtime_error.
+const Allocation& allocation() {
+  static const Allocation found = find_allocation();
+  return found;
+}
+
+// The batch system's, if all other machines of the programs are its; empty: ssh.
+std::vector<std::string> choose_starter(const std::vector<Program>& programs) try {
+  std::vector<std::string> starter;
+  for (const Program& program : programs)
+    for (const Host& host : program.hosts) {
+      if (host.name == boot::host_name()) continue;
+      const auto& its = allocation().hosts;
+      if (std::ranges::find(its, host.name, &Host::name) == its.end()) return {};
+      starter = allocation().starter;
+    }
+  return starter;
+} catch (const std::runtime_error&) { // it was not needed to name the machines
+  return {};
 }
 
 // `before` is the program before it on the command line; null: it is the first.
@@ -488,6 +520,8 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
     if (program.command.empty()) throw CLI::ValidationError("no program to run was given");
     if (const std::string missed = find_missed_parameter(parser.app); !missed.empty())
       throw CLI::ValidationError(missed);
+    if (const std::string missed = find_missed_kinds(parser.app); !missed.empty())
+      std::cerr << "mpiexec: " << missed << '\n';
     for (const auto* variables : {&program.environment, &options.environment})
       for (const Variable& variable : *variables)
         if (variable.first.empty() || variable.first.find('=') != std::string::npos)
@@ -503,11 +537,7 @@ Program read_program(Options& options, std::vector<std::string> arguments, const
       if (!typed.contains("--map-by")) program.map_by = before->map_by;
       if (!program.rank_by) program.rank_by = before->rank_by;
     }
-    if (before == nullptr && program.hosts.empty()) {
-      const Allocation allocation = find_allocation();
-      program.hosts = allocation.hosts;
-      options.starter = allocation.starter;
-    }
+    if (before == nullptr && program.hosts.empty()) program.hosts = allocation().hosts;
     if (program.ranks == 0) program.ranks = default_ranks(program);
   } catch (const CLI::Error& error) {
     leave(parser, error, typed);
@@ -580,14 +610,11 @@ Options read_options(int argc, char** argv) {
     const auto last = std::find(first, end, ":");
     const Program* const before = options.programs.empty() ? nullptr : &options.programs.back();
     options.programs.push_back(read_program(options, {first, last}, before));
+    check_ranks(options.ranks());
     first = last;
     if (last == end) break;
   }
-  if (options.ranks() > most_ranks_of_job) {
-    std::cerr << "mpiexec: " << options.ranks() << " ranks are more than the " << most_ranks_of_job
-              << " that one job can have\n";
-    std::exit(2);
-  }
+  options.starter = choose_starter(options.programs);
   if (options.is_mpich_abi) find_mpich_abi(options);
   if (options.timeout_seconds == 0) options.timeout_seconds = boot::timeout_of_environment();
   for (double* const seconds : {&options.timeout_seconds, &options.silence_seconds})

@@ -64,7 +64,6 @@ struct Options {
 };
 
 using boot::most_ranks;
-inline constexpr int most_ranks_of_job = 1 << 20;
 
 // Reads the command line. Prints help, the version or what is wrong, and leaves the process, when
 // there is nothing to run. Options for the whole job may stand before any of the programs; those

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/mpiexec/supervisor.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "boot/limits.h"
 #include "boot/machine.h"
@@ -17,8 +18,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <numeric>
-#include <stdexcept>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <tuple>
@@ -39,23 +38,6 @@ constexpr auto time_to_answer = 800ms;      // when the head asks; less than it 
 constexpr auto pause_between_polls = 10ms;  // while answers come in
 constexpr auto pause_in_background = 200ms; // until the terminal may be ours again
 
-constexpr int heeded_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
-                                  SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
-
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  [[nodiscard]] int get() const { return descriptor_; }
-
- private:
-  int descriptor_; // -1: none
-};
-
 } // namespace
 
 Supervisor::Supervisor(const Options& options, boot::JobMemory memory, Head* head,
@@ -73,36 +55,13 @@ Supervisor::Supervisor(const Options& options, boot::JobMemory memory, pid_t pid
   begin();
 }
 
-Supervisor::~Supervisor() {
-  close(signals_);
-}
-
 Outlet Supervisor::make_outlet(int stream) const {
   return head_ != nullptr ? Outlet(*head_, stream) : Outlet(stream);
 }
 
 void Supervisor::begin() {
   sigemptyset(&passed_on_);
-  block_signals();
   describe(first_job().memory());
-}
-
-// From here on signals are read from a descriptor. One that mpiexec was told to ignore (nohup) it
-// ignores still.
-void Supervisor::block_signals() {
-  sigemptyset(&heeded_);
-  sigaddset(&heeded_, SIGCHLD);
-  for (int number : heeded_signals) {
-    struct sigaction action {};
-    sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&heeded_, number);
-  }
-  sigset_t blocked = heeded_;
-  sigaddset(&blocked, SIGPIPE); // a write fails instead
-  sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
-  signal(SIGCHLD, SIG_DFL); // were it ignored, children would leave no status
-  signals_ = signalfd(-1, &heeded_, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_ < 0) throw std::runtime_error(boot::explain_failure("signalfd", errno));
 }
 
 // What its ranks learn of mpiexec.
@@ -175,10 +134,10 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<base::Threads>& 
                     job.memory(),
                     first_job().memory().fd(),
                     *watchdog_,
-                    original_mask_,
+                    signals_.original_mask(),
                     core_sets,
                     gate};
-  const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const base::Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   while (job.started() < job.count()) {
     const int rank = job.rank_at(job.started());
     const bool reads = &job == &first_job() && rank == 0;
@@ -191,7 +150,7 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<base::Threads>& 
     streams.files =
         name_files(options_.output_files, job.label(rank), std::string(job.memory().host_of(rank)));
     empty(streams.files);
-    const Descriptor out(streams.out), error(streams.error); // the rank has copies
+    const base::Descriptor out(streams.out), error(streams.error); // the rank has copies
     job.add(start_rank(start, job.program_of(rank), rank, streams));
     if (reads) input.forget_reading_end();
   }
@@ -271,7 +230,7 @@ std::string Supervisor::variable(const Program& program, const char* name) const
 Links::Own Supervisor::link_settings() const {
   constexpr double least_silence = 10; // seconds
   return {first_job().memory().own_node().host.data(),
-          std::max(options_.silence_seconds, least_silence), original_mask_};
+          std::max(options_.silence_seconds, least_silence), signals_.original_mask()};
 }
 
 // Jobs that were spawned, so that their number is not bounded.
@@ -309,7 +268,7 @@ Supervisor::Clock::duration Supervisor::longest_wait() const {
 }
 
 void Supervisor::wait_for_events() {
-  std::vector<pollfd> polled{{signals_, POLLIN, 0},
+  std::vector<pollfd> polled{signals_.polled(),
                              out_.polled(),
                              error_.polled(),
                              {first_job().alive() > 0 ? first_job().process() : -1, POLLIN, 0}};
@@ -346,7 +305,7 @@ void Supervisor::take_orders(const pollfd* polled) {
   while (const std::optional<Head::Order> order = head_->next_order()) {
     switch (order->kind) {
     case Head::Order::Kind::signal:
-      on_signal(order->signal);
+      on_signal(order->signal, true);
       break;
     case Head::Order::Kind::ask:
       first_job().ask_for_reports();
@@ -406,14 +365,12 @@ void Supervisor::on_deadlines() {
 }
 
 void Supervisor::take_signals() {
-  signalfd_siginfo info;
   bool child = false;
-  while (read(signals_, &info, sizeof info) == ssize_t{sizeof info}) {
-    const int number = static_cast<int>(info.ssi_signo);
-    if (number == SIGCHLD)
+  while (const std::optional<int> number = signals_.next()) {
+    if (*number == SIGCHLD)
       child = true;
     else
-      on_signal(number);
+      on_signal(*number, head_ == nullptr);
   }
   if (child) {
     reap();
@@ -423,16 +380,16 @@ void Supervisor::take_signals() {
   }
 }
 
-void Supervisor::on_signal(int number) {
+// What somebody sends to a machine's part of mpiexec alone is news to the user.
+void Supervisor::on_signal(int number, bool is_users) {
   if (number == SIGUSR1) return hang_watch_.ask(questioned());
-  sigaddset(&passed_on_, number);
+  if (is_users) sigaddset(&passed_on_, number);
   if (watchdog_) watchdog_->signal_group(number);
-  if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-    end_signal_ = number;
+  if (ends_programs(number)) end_signal_ = number;
   if (number == SIGCONT || (number == SIGTSTP && head_ == nullptr)) services_.tell_signal(number);
   if (number == SIGTSTP && head_ == nullptr) raise(SIGSTOP); // and our shell sees the job stopped
   // A user that asks twice will not wait for programs that do not heed the first time.
-  if ((number == SIGINT || number == SIGTERM) && ++interrupts_ == 2) {
+  if (is_users && ends_programs(number) && ++interrupts_ == 2) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
     end_ranks();
@@ -464,7 +421,7 @@ void Supervisor::flush() {
           std::chrono::ceil<std::chrono::milliseconds>(*end - Clock::now()).count());
       if (ms <= 0) break;
     }
-    std::vector<pollfd> polled{{signals_, POLLIN, 0}, out_.polled(), error_.polled()};
+    std::vector<pollfd> polled{signals_.polled(), out_.polled(), error_.polled()};
     if (head_ != nullptr) {
       head_->list(polled);
       ms = static_cast<int>(Head::beat_interval.count());

@@ -12,6 +12,7 @@
 #include "tools/mpiexec/ranks.h"
 #include "tools/mpiexec/running_job.h"
 #include "tools/mpiexec/services.h"
+#include "tools/mpiexec/signals.h"
 
 #include <chrono>
 #include <csignal>
@@ -39,7 +40,6 @@ class Supervisor final : private Services::Directory {
   Supervisor(const Options& options, boot::JobMemory memory, pid_t pid, int process);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
-  ~Supervisor();
 
   // Returns mpiexec's exit status.
   int run();
@@ -55,7 +55,6 @@ class Supervisor final : private Services::Directory {
 
   [[nodiscard]] Outlet make_outlet(int stream) const;
   void begin();
-  void block_signals();
   void describe(boot::JobMemory& memory);
   void start_first_job();
   // Starts the processes of a job that has none.
@@ -69,7 +68,7 @@ class Supervisor final : private Services::Directory {
   void take_orders(const pollfd* polled);
   void end_for_head();
   void take_signals();
-  void on_signal(int number);
+  void on_signal(int number, bool is_users);
   void reap();
   void on_end(RunningJob& job, int rank, int status);
   void on_end_of_lone_program();
@@ -111,8 +110,7 @@ class Supervisor final : private Services::Directory {
 
   const Options& options_;
   Head* const head_; // null: the job is on this machine only
-  sigset_t heeded_, original_mask_;
-  int signals_; // signalfd
+  const Signals signals_;
   Outlet out_, error_;
   RankOutput output_{out_, error_};
   TerminalInput input_;
@@ -129,7 +127,7 @@ class Supervisor final : private Services::Directory {
   bool ending_ = false;
   int status_ = 0;
   int interrupts_ = 0;
-  sigset_t passed_on_;
+  sigset_t passed_on_; // of the user's
   int end_signal_ = 0; // the last one passed on of those that users end programs with
   bool lost_output_told_ = false;
   bool first_job_ended_ = false; // and its ports are closed
