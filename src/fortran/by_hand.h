@@ -74,6 +74,7 @@ ERRHANDLER(win, WIN, Win)
                                                                                                    \
   void ENTRY(lower##_get_attr, UPPER##_GET_ATTR)(const Fint* object, const Fint* keyval,           \
                                                  MPI_Aint* value, Fint* flag, Fint* ierror) {      \
+    const Getting getting;                                                                         \
     void* attribute = nullptr;                                                                     \
     int found = 0;                                                                                 \
     answer(ierror,                                                                                 \
@@ -104,6 +105,7 @@ void ENTRY(attr_put, ATTR_PUT)(const Fint* comm, const Fint* keyval, const Fint*
 
 void ENTRY(attr_get, ATTR_GET)(const Fint* comm, const Fint* keyval, Fint* value, Fint* flag,
                                Fint* ierror) {
+  const Getting getting;
   void* attribute = nullptr;
   int found = 0;
   answer(ierror, CALL(Attr_get)(handle<MPI_Comm>(comm), c_keyval(*keyval), &attribute, &found));

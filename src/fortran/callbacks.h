@@ -5,7 +5,9 @@
 
 #include "fortran/arguments.h"
 
+#include <cstdint>
 #include <memory>
+#include <set>
 
 namespace macadam::fortran {
 
@@ -33,6 +35,18 @@ struct Keyval {
 // What C gets for an attribute set in Fortran: the address of an integer (MPI 5.0, section 19.3.7).
 void* box(MPI_Aint value);
 void unbox(void* attribute);
+// A call that gets attributes: what it finds stays a box until its end, although another thread may
+// remove the attribute meanwhile.
+class Getting {
+ public:
+  Getting();
+  Getting(const Getting&) = delete;
+  Getting& operator=(const Getting&) = delete;
+  ~Getting();
+
+ private:
+  std::multiset<std::uint64_t>::iterator began_;
+};
 // What Fortran gets: the integer that was set there, else the address that was set in C.
 MPI_Aint attribute_value(void* attribute);
 // ... of a predefined keyval, by its number in the standard ABI: the value itself.

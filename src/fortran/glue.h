@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 namespace macadam::fortran {
 
@@ -75,13 +76,28 @@ inline int standard_keyval(Fint keyval) {
   return keyval;
 }
 
-// What happens to requests, for the copies of sections that some of them have (section.h): one that
-// a call has made; a persistent one about to start; one that is still there after a call that may
-// have completed it; one that is complete and freed.
+// What happens to requests, for the copies of sections that some of them have (section.h): a call
+// has made one; has asked about one, which puts back what a complete one has received.
 void request_is_new(Fint request);
-void request_starts(Fint request);
-void request_stays(Fint request);
-void request_is_gone(Fint request);
+void request_asked(Fint request);
+
+// The copies of requests that a call may complete are its own while it lasts: as soon as one is
+// complete, another thread may get a new request with the same integer.
+class Taken {
+ public:
+  Taken(const Fint* requests, std::size_t length);
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken();
+  // The requests are persistent ones, about to start.
+  void start();
+  // After the call, which has set to null what is complete and gone.
+  void end(const MPI_Request* requests);
+
+ private:
+  struct One;
+  std::vector<One> all_;
+};
 
 template <class Handle>
 constexpr bool is_request = std::is_same_v<Handle, MPI_Request>;
@@ -104,7 +120,7 @@ class Out {
   Handle c_ = Integers<Handle>::null();
 };
 
-// The address of a handle that the call may change, such as a request that completes.
+// The address of a handle that the call may change.
 template <class Handle>
 class InOut {
  public:
@@ -112,10 +128,6 @@ class InOut {
   InOut(const InOut&) = delete;
   InOut& operator=(const InOut&) = delete;
   ~InOut() {
-    if constexpr (is_request<Handle>) {
-      if (before_ == MPI_REQUEST_NULL) return;
-      c_ == MPI_REQUEST_NULL ? request_is_gone(*fortran_) : request_stays(*fortran_);
-    }
     if (c_ != before_) *fortran_ = number(c_);
   }
   operator Handle*() { return &c_; }
@@ -139,11 +151,12 @@ class In {
   Scratch<Handle> c_;
 };
 
-// A list of requests.
+// A list of requests, which may complete.
 template <class Handle>
 class InOutHandles {
  public:
-  InOutHandles(Fint* fortran, std::int64_t length) : fortran_(fortran), c_(length) {
+  InOutHandles(Fint* fortran, std::int64_t length)
+      : fortran_(fortran), c_(length), taken_(fortran, c_.size()) {
     for (std::size_t i = 0; i < c_.size(); ++i)
       c_[i] = handle<Handle>(fortran + i);
   }
@@ -151,36 +164,40 @@ class InOutHandles {
   InOutHandles& operator=(const InOutHandles&) = delete;
   ~InOutHandles() {
     static_assert(is_request<Handle>);
+    taken_.end(c_.data());
+    // The calls set requests that are complete to null, and change no other.
     const Fint null = number(MPI_REQUEST_NULL);
-    for (std::size_t i = 0; i < c_.size(); ++i) {
-      if (fortran_[i] == null) continue;
-      // The calls with lists of requests set those that are complete to null, and change no other.
-      if (c_[i] == MPI_REQUEST_NULL) {
-        request_is_gone(fortran_[i]);
-        fortran_[i] = null;
-      } else {
-        request_stays(fortran_[i]);
-      }
-    }
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      if (c_[i] == MPI_REQUEST_NULL) fortran_[i] = null;
   }
   operator Handle*() { return c_.data(); }
+
+ protected:
+  Taken& taken() { return taken_; }
 
  private:
   Fint* fortran_;
   Scratch<Handle> c_;
+  Taken taken_;
+};
+
+// One of them.
+template <>
+class InOut<MPI_Request> : public InOutHandles<MPI_Request> {
+ public:
+  explicit InOut(Fint* request) : InOutHandles(request, 1) {}
 };
 
 // Persistent requests that the call starts.
-class Started : public InOut<MPI_Request> {
- public:
-  explicit Started(Fint* request) : InOut(request) { request_starts(*request); }
-};
 class AllStarted : public InOutHandles<MPI_Request> {
  public:
-  AllStarted(Fint* requests, int length) : InOutHandles(requests, length) {
-    for (int i = 0; i < length; ++i)
-      request_starts(requests[i]);
+  AllStarted(Fint* requests, std::int64_t length) : InOutHandles(requests, length) {
+    taken().start();
   }
+};
+class Started : public AllStarted {
+ public:
+  explicit Started(Fint* request) : AllStarted(request, 1) {}
 };
 
 // Requests that the call only asks about: what is kept for one that is complete must be there.
@@ -189,7 +206,7 @@ class Asked {
   explicit Asked(const Fint* request) : request_(*request) {}
   Asked(const Asked&) = delete;
   Asked& operator=(const Asked&) = delete;
-  ~Asked() { request_stays(request_); }
+  ~Asked() { request_asked(request_); }
   operator MPI_Request() const { return handle<MPI_Request>(&request_); }
 
  private:
@@ -203,7 +220,7 @@ class AllAsked : public In<MPI_Request> {
   AllAsked& operator=(const AllAsked&) = delete;
   ~AllAsked() {
     for (int i = 0; i < length_; ++i)
-      request_stays(requests_[i]);
+      request_asked(requests_[i]);
   }
 
  private:

@@ -144,6 +144,11 @@ MPI_Datatype section_type(const CFI_cdesc_t* section, MPI_Count count, MPI_Datat
   return type.release();
 }
 
+MPI_Datatype partitioned_type(const CFI_cdesc_t* array, MPI_Count count, MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL || count <= 0 || is_contiguous(array)) return type;
+  return refused("partitions are filled one by one", count);
+}
+
 // --- Sections as copies.
 
 Copy::Copy(const CFI_cdesc_t* section, bool back)
@@ -185,31 +190,45 @@ void Copy::each_run(Move move) {
 
 namespace {
 
-// Copies of calls under way, by the integers of their requests.
 struct Kept {
   std::vector<Copy> copies;
   bool active = true; // not: a persistent request that is complete or not yet started
 
+  void start() {
+    for (Copy& copy : copies)
+      copy.fill();
+    active = true;
+  }
   void finish() {
+    if (!active) return;
     for (Copy& copy : copies)
       copy.finish();
     active = false;
   }
+  void finish_if_complete(Fint request) {
+    int complete = 0;
+    if (active &&
+        PMPI_Request_get_status(handle<MPI_Request>(&request), &complete, MPI_STATUS_IGNORE) ==
+            MPI_SUCCESS &&
+        complete != 0) {
+      finish();
+    }
+  }
 };
 
+// Copies of calls under way, by the integers of their requests.
 struct Pending {
-  std::mutex mutex;
-  std::unordered_map<Fint, Kept> of;
-  std::atomic<std::size_t> number{0}; // so that a completion without any takes no lock
+  using Table = std::unordered_map<Fint, Kept>;
 
-  // Does `act` to what is kept for a request, and forgets it if that returns true.
-  template <class Act>
-  void with(Fint request, Act act) {
-    if (number.load(std::memory_order_acquire) == 0) return;
+  std::mutex mutex;
+  Table of;
+  std::atomic<std::size_t> number{0}; // so that calls take no lock where there are none
+
+  bool empty() const { return number.load(std::memory_order_acquire) == 0; }
+  template <class Change>
+  void change(Change how) {
     const std::lock_guard lock(mutex);
-    const auto row = of.find(request);
-    if (row == of.end() || !act(row->second)) return;
-    of.erase(row);
+    how();
     number = of.size();
   }
 };
@@ -229,9 +248,7 @@ void Copies::finish() {
 
 int Copies::keep(int code, Fint request, bool active) {
   if (copies_.empty() || code != MPI_SUCCESS || request == number(MPI_REQUEST_NULL)) return code;
-  const std::lock_guard lock(pending.mutex);
-  pending.of[request] = Kept{std::move(copies_), active};
-  pending.number = pending.of.size();
+  pending.change([&] { pending.of[request] = {std::move(copies_), active}; });
   copies_.clear();
   return code;
 }
@@ -244,48 +261,49 @@ int Copies::each_start(int code, Fint request) {
   return keep(code, request, false);
 }
 
-int Copies::refuse(int code, Fint& request) {
-  if (copies_.empty() || code != MPI_SUCCESS) return code;
-  refused("partitions are filled one by one", 0);
-  MPI_Request made = handle<MPI_Request>(&request);
-  PMPI_Request_free(&made);
-  request = number(made);
-  copies_.clear();
-  return MPI_ERR_BUFFER;
-}
-
 void request_is_new(Fint request) {
+  if (pending.empty()) return;
   // What was kept for an earlier request of this number, which C code has completed.
-  pending.with(request, [](Kept&) { return true; });
+  pending.change([&] { pending.of.erase(request); });
 }
 
-void request_starts(Fint request) {
-  pending.with(request, [](Kept& kept) {
-    for (Copy& copy : kept.copies)
-      copy.fill();
-    kept.active = true;
-    return false;
+void request_asked(Fint request) {
+  if (pending.empty()) return;
+  // Several threads may ask about a request; it is put back for each of them.
+  const std::lock_guard lock(pending.mutex);
+  if (const auto row = pending.of.find(request); row != pending.of.end())
+    row->second.finish_if_complete(request);
+}
+
+struct Taken::One {
+  std::size_t place; // in the list
+  Pending::Table::node_type row;
+};
+
+Taken::Taken(const Fint* requests, std::size_t length) {
+  if (pending.empty()) return;
+  pending.change([&] {
+    for (std::size_t i = 0; i < length; ++i)
+      if (auto row = pending.of.extract(requests[i])) all_.push_back({i, std::move(row)});
   });
 }
 
-void request_stays(Fint request) {
-  pending.with(request, [&](Kept& kept) {
-    int complete = 0;
-    if (kept.active &&
-        PMPI_Request_get_status(handle<MPI_Request>(&request), &complete, MPI_STATUS_IGNORE) ==
-            MPI_SUCCESS &&
-        complete != 0) {
-      kept.finish();
+Taken::~Taken() = default;
+
+void Taken::start() {
+  for (One& one : all_)
+    one.row.mapped().start();
+}
+
+void Taken::end(const MPI_Request* requests) {
+  for (One& one : all_) {
+    if (requests[one.place] == MPI_REQUEST_NULL) {
+      one.row.mapped().finish();
+    } else {
+      one.row.mapped().finish_if_complete(one.row.key());
+      pending.change([&one] { pending.of.insert(std::move(one.row)); });
     }
-    return false;
-  });
-}
-
-void request_is_gone(Fint request) {
-  pending.with(request, [](Kept& kept) {
-    if (kept.active) kept.finish();
-    return true;
-  });
+  }
 }
 
 } // namespace macadam::fortran

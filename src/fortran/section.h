@@ -45,6 +45,10 @@ class Section {
   MPI_Datatype made_ = MPI_DATATYPE_NULL;
 };
 
+// The datatype for a partitioned call: its partitions are filled one by one, so a section cannot be
+// described or copied.
+MPI_Datatype partitioned_type(const CFI_cdesc_t* array, MPI_Count count, MPI_Datatype type);
+
 // A section with its elements gathered in memory of ours. What MPI has not written there is not put
 // back: a part that is not significant may be the user's all the time.
 class Copy {
@@ -83,9 +87,6 @@ class Copies {
   // After a call that made a persistent request: keeps them until it is freed. They are filled when
   // it is started, and put back when it is complete.
   int each_start(int code, Fint request);
-  // After a call that made a partitioned request, whose parts are filled one by one: frees the
-  // request and returns an error if there are any.
-  int refuse(int code, Fint& request);
 
  private:
   void* contiguous(const CFI_cdesc_t* array, bool back) {

@@ -12,7 +12,8 @@ namespace macadam::mpi {
 // The integers that stand for handles in Fortran (MPI_Comm_toint and its like). A predefined handle
 // is its own constant. Any other gets a number at its first conversion, and keeps it until the
 // object is freed. The number is given again only after many others, so that an integer kept too
-// long is refused rather than taken for another object.
+// long is refused rather than taken for another object. Requests and messages are too short-lived
+// to pay for that: the next one in the same memory has the same number.
 class HandleTable {
  public:
   int to_int(const void* handle);

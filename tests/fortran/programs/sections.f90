@@ -1,7 +1,21 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! mpi_f08: array sections, other bounds, pointers and scalars as buffers, in all kinds of calls.
+module handlers
+  use mpi_f08
+  implicit none
+  integer :: errors = 0, last_class = MPI_SUCCESS
+contains
+  subroutine on_error(comm, error_code)
+    type(MPI_Comm) :: comm
+    integer :: error_code
+    if (comm == MPI_COMM_WORLD) errors = errors + 1
+    call MPI_Error_class(error_code, last_class)
+  end subroutine
+end module
+
 program sections
   use mpi_f08
+  use handlers
   use checks
   implicit none
   type :: particle
@@ -350,6 +364,7 @@ contains
     integer :: a(12), code
     type(MPI_Request) :: request
     type(MPI_Datatype) :: gaps
+    type(MPI_Errhandler) :: handler
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
     call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
     call MPI_Isend(a(1:12:2), 7, MPI_INTEGER, right, 7, MPI_COMM_WORLD, request, code)
@@ -365,5 +380,15 @@ contains
     call MPI_Precv_init(a(12:1:-1), 2, 6_MPI_COUNT_KIND, MPI_INTEGER, left, 7, MPI_COMM_WORLD, &
                         MPI_INFO_NULL, request, code)
     call check(code /= MPI_SUCCESS .and. request == MPI_REQUEST_NULL, 'partitions backwards')
+    call MPI_Comm_create_errhandler(on_error, handler)
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler)
+    call MPI_Errhandler_free(handler)
+    call MPI_Psend_init(a(1:12:2), 2, 3_MPI_COUNT_KIND, MPI_INTEGER, right, 7, MPI_COMM_WORLD, &
+                        MPI_INFO_NULL, request, code)
+    call check(errors == 1 .and. last_class == MPI_ERR_TYPE, 'the error handler is called')
+    call MPI_Psend_init(a(1:12:2), 2, 0_MPI_COUNT_KIND, MPI_INTEGER, right, 7, MPI_COMM_WORLD, &
+                        MPI_INFO_NULL, request, code)
+    call check(errors == 1, 'partitions without elements')
+    call MPI_Request_free(request)
   end subroutine
 end program

@@ -63,7 +63,7 @@ class Buffers:
     An array section in a buffer with a count and a datatype of its own is described by a datatype.
     In collectives, where buffers share them or each rank has a part of one, it is copied.
     One-sided operations on a single element and the second halves of split file operations need but
-    the address.
+    the address. Partitioned calls have none at all.
     """
 
     def __init__(self, entry: Entry):
@@ -85,6 +85,10 @@ class Buffers:
     def is_nonblocking(self) -> bool:
         return any(p.kind_name == "new_request" for p in self.parameters)
 
+    @property
+    def is_partitioned(self) -> bool:
+        return any(p.name == "partitions" for p in self.parameters)
+
     def body(self, arguments: list[Argument]) -> list[str]:
         before, by_name = [], {a.name: a for a in arguments}
         copied = False
@@ -99,6 +103,10 @@ class Buffers:
                 for p, member in ((count, "count"), (datatype, "type")):
                     by_name[p.name] = replace(by_name[p.name],
                                               expression=f"{name}_section.{member}")
+            elif self.is_partitioned:
+                datatype = by_name["datatype"]
+                by_name["datatype"] = replace(datatype, expression=(
+                    f"partitioned_type({name}, *count, {datatype.expression})"))
             elif buffer.kind.buffer and self.entry.function.file not in ("one_sided", "file"):
                 copied = True
                 way = "inout" if by_name[name].intent != "in" else "in"
@@ -108,9 +116,7 @@ class Buffers:
             return before + call
         if not self.is_nonblocking:
             return ["Copies copies;"] + before + call
-        collective = "collective" in self.entry.function
-        keep = ("refuse" if not collective else
-                "each_start" if self.entry.function.name.endswith("_init") else "until")
+        keep = "each_start" if self.entry.function.name.endswith("_init") else "until"
         code = call[0].removeprefix("answer(ierror, ").removesuffix(");")
         return (["Copies copies;"] + before + [f"const int code = {code};",
                  f"answer(ierror, copies.{keep}(code, *request));"])
