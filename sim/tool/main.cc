@@ -165,6 +165,12 @@ bool stands_before(char** argv, const std::string& word, const std::vector<std::
   return *argv != nullptr && *argv == word;
 }
 
+// A command line that is wrong.
+int refuse(const std::string& why) {
+  fmt::print(stderr, "macadam simulate: {}\nRun macadam simulate --help for more.\n", why);
+  return 2;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -211,14 +217,14 @@ int main(int argc, char** argv) {
                  "A shared object built with `mpicc -shared -fPIC`, or pattern:NAME; then its "
                  "arguments");
   app.positionals_at_end()->prefix_command();
-  CLI11_PARSE(app, argc, argv);
-  const std::vector<std::string> others = app.remaining();
-  if (!others.empty() && stands_before(argv, others.front(), command.program)) {
-    fmt::print(stderr,
-               "macadam simulate: it takes no \"{}\"\nRun macadam simulate --help for more.\n",
-               others.front());
-    return 2;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : refuse(error.what());
   }
+  const std::vector<std::string> others = app.remaining();
+  if (!others.empty() && stands_before(argv, others.front(), command.program))
+    return refuse(fmt::format("it takes no \"{}\"", others.front()));
   command.program.insert(command.program.end(), others.begin(), others.end());
   watch_stacks();
   try {

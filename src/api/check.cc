@@ -54,10 +54,6 @@ std::string element(const char* name, std::size_t index) {
   return std::string(name) + "[" + std::to_string(index) + "]";
 }
 
-std::string quoted_name(const Communicator& comm) {
-  return comm.name.empty() ? "communicator" : "communicator " + comm.name;
-}
-
 } // namespace
 
 namespace bad {
@@ -78,11 +74,11 @@ void uncommitted(const datatype::Type& type, const char* name) {
 
 void rank(const Communicator& comm, int found, const char* name, const char* also) {
   fail(MPI_ERR_RANK, "invalid rank: {} is {}, {} has {}ranks 0 to {}{}", name, found,
-       quoted_name(comm), comm.inter() ? "remote " : "", comm.peers() - 1, also);
+       describe(comm), comm.inter() ? "remote " : "", comm.peers() - 1, also);
 }
 
 void root(const Communicator& comm, int found) {
-  fail(MPI_ERR_ROOT, "invalid root: root is {}, {} has {}ranks 0 to {}{}", found, quoted_name(comm),
+  fail(MPI_ERR_ROOT, "invalid root: root is {}, {} has {}ranks 0 to {}{}", found, describe(comm),
        comm.inter() ? "remote " : "", comm.peers() - 1,
        comm.inter() ? " (or MPI_ROOT, MPI_PROC_NULL)" : "");
 }

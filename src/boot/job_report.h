@@ -16,6 +16,7 @@ namespace macadam::boot {
 //             causes: "late sender", "late receiver", "collective"
 //    "sent": [{"peer": 1, "messages": 12, "bytes": 96,        to which ranks
 //              "successive": 9, "successive_bytes": 72}, ...], right after another short one
+//             peer -1, here and there: all ranks of other jobs
 //    "sizes": [{"below": 16, "protocol": "EAGER", "messages": 12}, ...],
 //    "counters": [{"group": "protocol", "name": "eager_sent", "text": "messages sent EAGER",
 //                  "value": 12}, ...],

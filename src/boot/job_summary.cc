@@ -17,9 +17,11 @@ using Json = nlohmann::json;
 constexpr std::size_t most_functions = 6; // of those that took longest
 constexpr double mentionable = 0.001;     // of the run time
 constexpr std::size_t most_waits = 3;
-constexpr std::size_t widest_matrix = 8; // ranks; beyond, the pairs that sent most
+constexpr int widest_matrix = 8; // ranks; beyond, the pairs that sent most
 constexpr std::size_t most_pairs = 8;
 constexpr std::size_t most_advice = 3;
+
+constexpr int other_jobs = -1; // as a peer: all their ranks
 
 struct Function {
   std::uint64_t calls = 0;
@@ -89,6 +91,10 @@ void Facts::add(const Json& report) {
       long_messages += value;
   }
   times.push_back(own);
+}
+
+std::string show_peer(int peer) {
+  return peer == other_jobs ? "ranks of other jobs" : fmt::format("rank {}", peer);
 }
 
 std::string percent(double part, double whole) {
@@ -167,7 +173,7 @@ std::string who_waited(const Facts& facts) {
   for (std::size_t i = 0; i < std::min(waits.size(), most_waits); ++i) {
     const Wait& wait = waits[i];
     text +=
-        fmt::format("    rank {} for rank {}, {}: {} in {} call{}\n", wait.rank, wait.peer,
+        fmt::format("    rank {} for {}, {}: {} in {} call{}\n", wait.rank, show_peer(wait.peer),
                     explain(wait), show_time(wait.seconds), wait.times, wait.times == 1 ? "" : "s");
   }
   return text.empty() ? text : "\n  waited longest\n" + text;
@@ -177,18 +183,23 @@ std::string show_traffic(const Sent& sent) {
   return fmt::format("{} / {}", sent.messages, show_bytes(sent.bytes));
 }
 
-std::string matrix(const Facts& facts, std::size_t ranks) {
+std::string matrix(const Facts& facts, int ranks) {
   std::string text =
       "\n  messages / bytes sent, by the rank of the row to that of the column\n    " +
       std::string(6, ' ');
-  for (std::size_t column = 0; column < ranks; ++column)
+  std::vector<int> columns(static_cast<std::size_t>(ranks));
+  std::iota(columns.begin(), columns.end(), 0);
+  for (const int column : columns)
     text += fmt::format("{:>20}", column);
-  for (std::size_t row = 0; row < ranks; ++row) {
+  if (std::ranges::find(facts.sent, other_jobs, &Sent::peer) != facts.sent.end()) {
+    columns.push_back(other_jobs);
+    text += fmt::format("{:>20}", "other jobs");
+  }
+  for (int row = 0; row < ranks; ++row) {
     std::string line = fmt::format("\n    {:>6}", row);
-    for (std::size_t column = 0; column < ranks; ++column) {
-      const auto found = std::ranges::find_if(facts.sent, [&](const Sent& sent) {
-        return sent.rank == static_cast<int>(row) && sent.peer == static_cast<int>(column);
-      });
+    for (const int column : columns) {
+      const auto found = std::ranges::find_if(
+          facts.sent, [&](const Sent& sent) { return sent.rank == row && sent.peer == column; });
       line += fmt::format("{:>20}", found == facts.sent.end() ? "-" : show_traffic(*found));
     }
     text += line;
@@ -201,14 +212,14 @@ std::string who_sent(const Facts& facts) {
   int last = 0;
   for (const Sent& sent : facts.sent)
     last = std::max({last, sent.rank, sent.peer});
-  const auto ranks = static_cast<std::size_t>(last) + 1;
+  const int ranks = last + 1;
   if (ranks <= widest_matrix) return matrix(facts, ranks);
   std::vector<Sent> pairs = facts.sent;
   std::ranges::stable_sort(pairs, std::ranges::greater{}, &Sent::bytes);
   std::string text = fmt::format("\n  messages / bytes sent: the busiest of {} pairs of ranks\n",
                                  facts.sent.size());
   for (std::size_t i = 0; i < std::min(pairs.size(), most_pairs); ++i)
-    text += fmt::format("    rank {} to rank {}: {}\n", pairs[i].rank, pairs[i].peer,
+    text += fmt::format("    rank {} to {}: {}\n", pairs[i].rank, show_peer(pairs[i].peer),
                         show_traffic(pairs[i]));
   return text;
 }
@@ -256,23 +267,23 @@ void advise_waits(const Facts& facts, std::vector<Advice>& advice) {
     if (wait.cause == "late sender" && each < as_a_message_takes)
       advice.push_back(
           {wait.seconds,
-           fmt::format("Rank {} waited {} times for messages of rank {}, {} each, which is about "
+           fmt::format("Rank {} waited {} times for messages of {}, {} each, which is about "
                        "as long as a message takes: fewer, longer ones or several at a time cost "
                        "less.",
-                       wait.rank, wait.times, wait.peer, show_time(each))});
+                       wait.rank, wait.times, show_peer(wait.peer), show_time(each))});
     else if (wait.cause == "late sender")
       advice.push_back(
           {wait.seconds,
-           fmt::format("Rank {} waited {} for messages of rank {} that were not sent "
+           fmt::format("Rank {} waited {} for messages of {} that were not sent "
                        "yet: send them earlier, or compute before you wait (MPI_Irecv, "
                        "work, MPI_Wait).",
-                       wait.rank, time, wait.peer)});
+                       wait.rank, time, show_peer(wait.peer))});
     else
       advice.push_back(
-          {wait.seconds, fmt::format("Rank {} waited {} until rank {} received what it had sent: "
+          {wait.seconds, fmt::format("Rank {} waited {} until {} received what it had sent: "
                                      "post those receives earlier (MPI_Irecv), or do not wait at "
                                      "once (MPI_Isend).",
-                                     wait.rank, time, wait.peer)});
+                                     wait.rank, time, show_peer(wait.peer))});
   }
 }
 
@@ -285,9 +296,9 @@ void advise_messages(const Facts& facts, std::vector<Advice>& advice) {
   if (most != facts.sent.end() && most->successive >= many_messages)
     advice.push_back(
         {static_cast<double>(most->successive) * cost_of_short_message,
-         fmt::format("Rank {} sent {} messages to rank {}, of {} on average, each right after "
+         fmt::format("Rank {} sent {} messages to {}, of {} on average, each right after "
                      "another: one longer message in their place costs less.",
-                     most->rank, most->successive, most->peer,
+                     most->rank, most->successive, show_peer(most->peer),
                      show_bytes(most->successive_bytes / most->successive))});
   double waited = 0;
   for (const Wait& wait : facts.waits)

@@ -63,8 +63,11 @@ void Processes::remove(const Job& other) {
 
 Processes::Known Processes::other(Index process) const {
   const std::shared_lock guard(lock_);
-  for (const Known& known : others_)
+  const auto behind = std::ranges::upper_bound(others_, process, {}, &Known::first);
+  if (behind != others_.begin()) {
+    const Known& known = *std::prev(behind);
     if (process - known.first < known.count) return known;
+  }
   base::fail(MPI_ERR_INTERN, "process {} is of no job that this process knows", process);
 }
 

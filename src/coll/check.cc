@@ -9,6 +9,7 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,15 +19,21 @@ namespace {
 
 // One rank's call, as it travels.
 struct Call {
-  std::uint64_t digest = 0;
-  std::int32_t rank = -1;            // none
-  std::int32_t group = 0;            // of an intercommunicator; 1: the remote one
-  std::int32_t root = MPI_PROC_NULL; // the rank that it names as the root
-  std::array<char, 156> text = {};   // "called ..."
+  std::uint64_t digest = 0, types = 0; // as in Saying
+  std::int32_t rank = -1;              // none
+  std::int32_t group = 0;              // of an intercommunicator; 1: the remote one
+  std::int32_t root = MPI_PROC_NULL;   // the rank that it names as the root
+  std::array<char, 156> text = {};     // "called ..."
 
   [[nodiscard]] bool known() const { return rank >= 0; }
+  // Those whose types are known come first: what agrees with the first of all then agrees with one
+  // another, too.
   [[nodiscard]] bool before(const Call& other) const {
-    return std::pair(group, rank) < std::pair(other.group, other.rank);
+    return std::tuple(types == 0, group, rank) <
+           std::tuple(other.types == 0, other.group, other.rank);
+  }
+  [[nodiscard]] bool agrees(const Call& other) const {
+    return digest == other.digest && (types == other.types || types == 0 || other.types == 0);
   }
 };
 static_assert(std::has_unique_object_representations_v<Call>, "all of it is sent");
@@ -40,9 +47,9 @@ struct Heard {
     if (!call.known()) return;
     if (!first.known() || call.before(first)) {
       const Call displaced = std::exchange(first, call);
-      if (other.known() && other.digest == first.digest) other = Call{};
+      if (other.known() && other.agrees(first)) other = Call{};
       join(displaced);
-    } else if (call.digest != first.digest && (!other.known() || call.before(other))) {
+    } else if (!call.agrees(first) && (!other.known() || call.before(other))) {
       other = call;
     }
   }
@@ -53,15 +60,21 @@ struct Heard {
 };
 
 struct Block {
+  std::int64_t bytes = 0;
   std::int64_t elements = 0;
   std::uint64_t hash = 0;
-  friend bool operator==(const Block&, const Block&) = default;
+  std::uint64_t packed = 0;
+
+  [[nodiscard]] bool matches(const Block& other) const {
+    const bool alike = elements == other.elements && hash == other.hash;
+    return alike || (bytes == other.bytes && (packed != 0 || other.packed != 0));
+  }
 };
 
 Block block_of(const Data& data) {
   if (data.count == 0) return {};
   const datatype::Signature signature = data.count * data.type->signature();
-  return {signature.elements, signature.hash};
+  return {data.count * data.type->size(), signature.elements, signature.hash, is_packed(data)};
 }
 
 // In step k a rank hears from the one 2^k before it, which knows of as many.
@@ -176,7 +189,7 @@ Task compare_blocks(Collective& self, std::string& difference) {
   for (std::size_t i = 0; i < partners.from.size() && difference.empty(); ++i) {
     const auto& [rank, data] = partners.from[i];
     const Block mine = block_of(data);
-    if (mine == expected[i]) continue;
+    if (mine.matches(expected[i])) continue;
     difference = fmt::format("rank {}{} sends it {} basic elements, it expects {} of {}{}", rank,
                              opposite(self), expected[i].elements, data.count,
                              datatype::describe(*data.type),
@@ -184,9 +197,9 @@ Task compare_blocks(Collective& self, std::string& difference) {
   }
 }
 
-Call call_of(const Collective& self, const std::string& text, std::uint64_t digest) {
+Call call_of(const Collective& self, const std::string& text, const Saying& saying) {
   const int root = self.arguments.root;
-  Call call{digest, self.rank(), 0, root == MPI_ROOT ? self.rank() : root, {}};
+  Call call{saying.digest, saying.types, self.rank(), 0, root == MPI_ROOT ? self.rank() : root, {}};
   constexpr std::string_view cut = "...";
   const std::size_t room = call.text.size() - 1;
   const auto end = std::copy_n(text.begin(), std::min(text.size(), room), call.text.begin());
@@ -226,7 +239,7 @@ Task tell(Collective& self, std::span<Heard> heard) {
 // Fails on all ranks if one of them has found a difference; the first of these is named.
 Task refuse_found(Collective& self, std::string difference, const char* needed) {
   Heard heard;
-  if (!difference.empty()) heard.join(call_of(self, difference, 0));
+  if (!difference.empty()) heard.join(call_of(self, difference, {}));
   co_await tell(self, {&heard, 1});
   if (heard.first.known()) refuse(self, show(heard.first), needed);
 }
@@ -257,9 +270,9 @@ Task compare_calls(Collective& self) {
   std::array<Heard, 3> heard; // of their own group, of all ranks, and of the other group
   Heard &ours = heard[0], &all = heard[1], &theirs = heard[2];
   const std::string text = "called " + check.call;
-  all.join(call_of(self, text, check.digest));
-  if (check.ours != 0) ours.join(call_of(self, text, check.ours));
-  if (check.theirs != 0) theirs.join(call_of(self, text, check.theirs));
+  all.join(call_of(self, text, check.all));
+  if (check.ours.digest != 0) ours.join(call_of(self, text, check.ours));
+  if (check.theirs.digest != 0) theirs.join(call_of(self, text, check.theirs));
   co_await tell(self, inter ? std::span<Heard>(heard) : std::span<Heard>(&all, 1));
   for (const Heard* one : {&all, &ours, &theirs})
     refuse_difference(self, *one);
@@ -267,6 +280,11 @@ Task compare_calls(Collective& self) {
 }
 
 } // namespace
+
+bool is_packed(const Data& data) {
+  const datatype::Type* const element = data.type->elementary();
+  return element != nullptr && element->handle() == MPI_PACKED;
+}
 
 Task checked(Collective& self) {
   const Check& check = *self.arguments.check;

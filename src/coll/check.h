@@ -11,19 +11,28 @@ namespace macadam::coll {
 // Whose blocks are compared one by one, as no digest tells what two ranks agree on.
 enum class Pairs : std::uint8_t { none, to_root, from_root, all, neighbors };
 
+// What a rank says of its call, to be compared with what others say.
+struct Saying {
+  std::uint64_t digest = 0; // of all but types, the lengths of data among them; 0: nothing is said
+  std::uint64_t types = 0;  // of its data; 0: of a packing unit, which goes with any
+};
+
+// Of MPI_PACKED, which matches any types of as many bytes.
+[[nodiscard]] bool is_packed(const Data& data);
+
 // What a rank calls, for the ranks to compare before a collective begins (MACADAM_CHECK). Made by
 // the layer above; outlives the operation.
 struct Check {
-  Collective::Run run;      // the collective itself
-  std::string function;     // "MPI_Bcast"
-  std::string call;         // "MPI_Bcast (root 2, 8 of MPI_INT)", cut where too long
-  std::string where;        // "MPI_COMM_WORLD, number 7 of its collectives"
-  std::uint64_t digest = 0; // of what must be the same on all ranks
+  Collective::Run run;  // the collective itself
+  std::string function; // "MPI_Bcast"
+  std::string call;     // "MPI_Bcast (root 2, 8 of MPI_INT)", cut where too long
+  std::string where;    // "MPI_COMM_WORLD, number 7 of its collectives"
+  Saying all;           // what must be the same on all ranks
   Pairs pairs = Pairs::none;
-  // Of an intercommunicator's calls: digests of what this rank says of its own group and of the
-  // other one, what it sends or which of its ranks is the root. 0: nothing.
-  std::uint64_t ours = 0;
-  std::uint64_t theirs = 0;
+  // Of an intercommunicator's calls: what this rank says of its own group and of the other one,
+  // what it sends or which of its ranks is the root.
+  Saying ours = {};
+  Saying theirs = {};
   bool rooted = false; // one rank is the root
 };
 

@@ -87,13 +87,9 @@ void end(CheckedMessage& checked, Request& run) {
   complete(checked.process, checked, status);
 }
 
-void follow(CheckedMessage& checked, Request& run) {
-  if (run.complete) return end(checked, run);
+void run_with(CheckedMessage& checked, Request& run) {
   checked.running = &run;
-  run.argument = &checked;
-  run.continuation = [](Request& done, void* argument) noexcept {
-    end(*static_cast<CheckedMessage*>(argument), done);
-  };
+  follow<end>(checked, run);
 }
 
 // A receive that begins with `begin`, which gets the data with room for the note.
@@ -104,7 +100,7 @@ CheckedMessage& receive_by(Process& self, Communicator& comm, const Data& data, 
     checked.owner = &comm; // for compare(); whoever started it takes the reference
     checked.call = fmt::format("{} of {}", std::string_view(self.function), describe(data));
     const TypeRef whole = joined(self.types[MPI_BYTE], checked.note, data);
-    follow(checked, *begin(Data{nullptr, 1, whole.get()}));
+    run_with(checked, *begin(Data{nullptr, 1, whole.get()}));
   } catch (...) {
     give_back(self.instance->requests.checked, checked);
     throw;
@@ -168,7 +164,7 @@ Request* start_checked_send(Process& self, const Transfer& transfer, engine::Sen
                                      {comm.p2p.context, comm.p2p.rank, transfer.tag},
                                      {nullptr, 1, whole.get()}, mode);
     if (run != nullptr) {
-      follow(checked, *run);
+      run_with(checked, *run);
       return &checked;
     }
   } catch (...) {

@@ -24,24 +24,42 @@ class Digest {
     for (int byte = 0; byte < 8; ++byte, word >>= 8)
       hash_ = (hash_ ^ (word & 0xff)) * 0x100000001b3;
   }
-  void add(std::string_view text) {
-    for (const char c : text)
-      add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-  }
-  void add(const Data& data) {
-    const datatype::Signature signature = data.count * data.type->signature();
-    add(static_cast<std::uint64_t>(signature.elements));
-    if (signature.elements > 0) add(signature.hash);
-  }
-  // 0: of nothing.
-  [[nodiscard]] std::uint64_t value() const { return empty_ ? 0 : hash_; }
+  [[nodiscard]] bool empty() const { return empty_; }
+  [[nodiscard]] std::uint64_t value() const { return hash_; }
 
  private:
   bool empty_ = true;
   std::uint64_t hash_ = 0xcbf29ce484222325;
 };
 
+// A coll::Saying as it grows.
+class Statement {
+ public:
+  void add(std::uint64_t word) { digest_.add(word); }
+  void add(std::string_view text) {
+    for (const char c : text)
+      add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
+  }
+  void add(const Data& data) {
+    const datatype::Signature signature = data.count * data.type->signature();
+    add(static_cast<std::uint64_t>(data.count * data.type->size()));
+    packed_ = packed_ || coll::is_packed(data);
+    types_.add(static_cast<std::uint64_t>(signature.elements));
+    if (signature.elements > 0) types_.add(signature.hash);
+  }
+  [[nodiscard]] coll::Saying said() const {
+    return digest_.empty() ? coll::Saying{}
+                           : coll::Saying{digest_.value(), packed_ ? 0 : types_.value()};
+  }
+
+ private:
+  Digest digest_, types_;
+  bool packed_ = false;
+};
+
 bool alike(const Data& a, const Data& b) {
+  if (coll::is_packed(a) || coll::is_packed(b))
+    return a.count * a.type->size() == b.count * b.type->size();
   return a.count * a.type->signature() == b.count * b.type->signature();
 }
 
@@ -78,7 +96,7 @@ constexpr std::size_t longest_detail = 48; // the rest would push others out of 
 
 // The check of one call as it grows.
 struct Draft {
-  Digest all, ours, theirs; // as in coll::Check
+  Statement all, ours, theirs; // as in coll::Check
   std::string details;
   Pairs pairs = Pairs::none;
 
@@ -87,8 +105,8 @@ struct Draft {
     details += (details.empty() ? " (" : ", ") + text;
   }
   void same(const Data& data) { same(data, all); }
-  void same(const Data& data, Digest& digest) {
-    digest.add(data);
+  void same(const Data& data, Statement& statement) {
+    statement.add(data);
     detail(describe(data));
   }
   void by_pairs(Pairs which, std::string text) {
@@ -145,9 +163,9 @@ void add_counts(Draft& draft, const Arguments& a, const Communicator& comm) {
   if (comm.inter()) draft.detail(fmt::format("{} to {} ranks", sum.count, comm.size()));
 }
 
-// `compared`: the digest in which the root and the others must agree.
+// `compared`: the statement in which the root and the others must agree.
 void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communicator& comm,
-              Digest& compared) {
+              Statement& compared) {
   using enum Rule::What;
   const bool root = a.root == (comm.inter() ? MPI_ROOT : comm.rank());
   switch (rule.what) {
@@ -176,7 +194,7 @@ void add_arguments(Draft& draft, const Rule& rule, const Arguments& a, const Com
                    bool with_data) {
   const bool between = rule.rooted && comm.inter();
   const bool here = between && a.root == MPI_ROOT;
-  Digest& compared = !between ? draft.all : here ? draft.ours : draft.theirs;
+  Statement& compared = !between ? draft.all : here ? draft.ours : draft.theirs;
   if (rule.rooted && with_data) draft.pairs = rule.pairs; // also of a rank that has no block
   if (between && a.root == MPI_PROC_NULL) return draft.detail("MPI_PROC_NULL");
   if (rule.rooted) {
@@ -209,12 +227,12 @@ void add_check(Process& self, const Communicator& comm, CollectiveCall& call,
   const auto rule = std::ranges::find(rules, call.run, &Rule::run);
   if (rule != rules.end()) add_arguments(draft, *rule, call.arguments, comm, number != 0);
   if (!draft.details.empty()) draft.details += ")";
-  const std::string of = comm.name.empty() ? "a communicator without a name" : describe(comm);
+  const std::string of = describe(comm);
   const std::string which = number == 0 ? of : fmt::format("{}, number {} there", of, number);
   const std::string name(function);
   call.check = std::make_unique<coll::Check>(
-      coll::Check{call.run, name, name + draft.details, which, draft.all.value(), draft.pairs,
-                  draft.ours.value(), draft.theirs.value(), rule != rules.end() && rule->rooted});
+      coll::Check{call.run, name, name + draft.details, which, draft.all.said(), draft.pairs,
+                  draft.ours.said(), draft.theirs.said(), rule != rules.end() && rule->rooted});
   call.arguments.check = call.check.get();
   call.run = &coll::checked;
 }

@@ -30,6 +30,18 @@ void hand_out(const Process& self, engine::Message& message, Communicator& comm,
   show(self, message, status);
 }
 
+// The message that `find` gives, once it is there.
+template <class Find>
+auto& await(Process& self, const Communicator& comm, int source, int tag, Find&& find) {
+  auto* message = find();
+  if (message == nullptr) {
+    BlockingProbe probe(comm, source, tag);
+    self.instance->probes.push_back(probe);
+    self.instance->wait_until([&] { return (message = find()) != nullptr; });
+  }
+  return *message;
+}
+
 void hand_out_nobody(Process& self, MPI_Message* handle, MPI_Status* status) {
   *handle = MPI_MESSAGE_NO_PROC;
   set_status(status, self.instance->requests.from_nobody.status);
@@ -52,11 +64,10 @@ engine::Request& start(Process& self, MPI_Message* handle, const engine::Data& d
 void probe(Process& self, int source, int tag, Communicator& comm, MPI_Status* status) {
   if (source == MPI_PROC_NULL)
     return set_status(status, self.instance->requests.from_nobody.status);
-  const engine::Message* message = nullptr;
-  self.instance->wait_until([&] {
-    return (message = self.instance->engine->probe(wanted(comm, source, tag))) != nullptr;
+  const engine::Message& message = await(self, comm, source, tag, [&] {
+    return self.instance->engine->probe(wanted(comm, source, tag));
   });
-  show(self, *message, status);
+  show(self, message, status);
 }
 
 void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Status* status) {
@@ -75,11 +86,10 @@ void iprobe(Process& self, int source, int tag, Communicator& comm, int* flag, M
 void mprobe(Process& self, int source, int tag, Communicator& comm, MPI_Message* handle,
             MPI_Status* status) {
   if (source == MPI_PROC_NULL) return hand_out_nobody(self, handle, status);
-  engine::Message* message = nullptr;
-  self.instance->wait_until([&] {
-    return (message = self.instance->engine->match_probe(wanted(comm, source, tag))) != nullptr;
+  engine::Message& message = await(self, comm, source, tag, [&] {
+    return self.instance->engine->match_probe(wanted(comm, source, tag));
   });
-  hand_out(self, *message, comm, handle, status);
+  hand_out(self, message, comm, handle, status);
 }
 
 void improbe(Process& self, int source, int tag, Communicator& comm, int* flag, MPI_Message* handle,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fstream>
 #include <limits>
@@ -25,19 +26,37 @@ using engine::PeerState;
 using engine::ReceiveStage;
 using engine::SendStage;
 
-constexpr int any = -1; // in the report, of a source and of a tag
+constexpr int any = -1;        // in the report, of a source and of a tag
+constexpr int other_jobs = -1; // ... and of a peer, whose row is a sum
 // Of each list in a hang report, which has a bounded place to be left in.
 constexpr std::size_t most_rows = 500;
+
+// That come back at once; those for several requests begin with these, too.
+constexpr std::array looking_functions = {"MPI_Test",     "MPI_Iprobe",
+                                          "MPI_Improbe",  "MPI_Request_get_status",
+                                          "MPI_Parrived", "MPI_Win_test"};
 
 // Names are the program's and may be in any encoding; the page is in UTF-8.
 std::string text_of(const Json& report) {
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json describe(const Process& self, const Envelope& envelope, const engine::Peer* peer,
-              std::uint64_t bytes, const char* peer_key) {
+// As the hang report names a process.
+int place_of(const Process& self, engine::Rank process) {
+  const bool own = process < static_cast<engine::Rank>(self.job->size());
+  return own ? static_cast<int>(process)
+             : -2 - static_cast<int>(self.runtime->processes().name(process).rank);
+}
+
+int place_of(const Process& self, const engine::Peer* peer) {
+  return peer != nullptr ? place_of(self, peer->rank) : any;
+}
+
+// `place`: as place_of() says.
+Json describe(const Process& self, const Envelope& envelope, int place, std::uint64_t bytes,
+              const char* peer_key) {
   return {{"comm", name_of(self, envelope.context)},
-          {peer_key, peer != nullptr ? static_cast<int>(peer->rank) : any},
+          {peer_key, place},
           {"tag", envelope.tag == MPI_ANY_TAG ? any : envelope.tag},
           {"bytes", bytes}};
 }
@@ -164,19 +183,35 @@ Json describe_time(const Profile& profile) {
   return {{"run", profile.seconds()}, {"functions", std::move(rows)}};
 }
 
-// Ranks of this job; those of other jobs have numbers of their own, which say nothing here. Of
-// many, those that it has most to do with.
-std::vector<std::pair<engine::Rank, const Profile::Peer*>> main_peers(const Process& self) {
-  std::vector<std::pair<engine::Rank, const Profile::Peer*>> list;
+void add(Profile::Peer& sum, const Profile::Peer& peer) {
+  sum.messages += peer.messages;
+  sum.bytes += peer.bytes;
+  sum.successive += peer.successive;
+  sum.successive_bytes += peer.successive_bytes;
+  for (std::size_t cause = 0; cause < Profile::causes; ++cause) {
+    sum.waits[cause].times += peer.waits[cause].times;
+    sum.waits[cause].seconds += peer.waits[cause].seconds;
+  }
+}
+
+// Ranks of this job; those of other jobs have numbers of their own, which say nothing here, and are
+// one. Of many, those that it has most to do with.
+std::vector<std::pair<int, Profile::Peer>> main_peers(const Process& self) {
+  std::vector<std::pair<int, Profile::Peer>> list;
+  Profile::Peer others;
   for (const auto& [rank, peer] : self.profile->peers()) {
-    if (rank < static_cast<engine::Rank>(self.job->size())) list.emplace_back(rank, &peer);
+    if (rank < static_cast<engine::Rank>(self.job->size()))
+      list.emplace_back(static_cast<int>(rank), peer);
+    else
+      add(others, peer);
   }
   if (list.size() > most_rows) {
     std::ranges::nth_element(list, list.begin() + most_rows, std::ranges::greater{},
-                             [](const auto& row) { return row.second->bytes; });
+                             [](const auto& row) { return row.second.bytes; });
     list.resize(most_rows);
   }
-  std::ranges::sort(list);
+  std::ranges::sort(list, {}, [](const auto& row) { return row.first; });
+  list.emplace_back(other_jobs, others);
   return list;
 }
 
@@ -184,14 +219,14 @@ void describe_peers(const Process& self, Json& report) {
   Json& sent = report["sent"] = Json::array();
   Json& waits = report["waits"] = Json::array();
   for (const auto& [rank, peer] : main_peers(self)) {
-    if (peer->messages != 0)
+    if (peer.messages != 0)
       sent.push_back({{"peer", rank},
-                      {"messages", peer->messages},
-                      {"bytes", peer->bytes},
-                      {"successive", peer->successive},
-                      {"successive_bytes", peer->successive_bytes}});
+                      {"messages", peer.messages},
+                      {"bytes", peer.bytes},
+                      {"successive", peer.successive},
+                      {"successive_bytes", peer.successive_bytes}});
     for (std::size_t cause = 0; cause < Profile::causes; ++cause) {
-      const Profile::Waits& row = peer->waits[cause];
+      const Profile::Waits& row = peer.waits[cause];
       if (row.times != 0)
         waits.push_back({{"peer", rank},
                          {"cause", text(static_cast<Profile::Cause>(cause))},
@@ -220,14 +255,14 @@ Json describe_sizes(const Profile& profile) {
 namespace {
 
 // The job's ranks in a communicator that the page may have to name; none of one that is too large.
-Json members_of(const Communicator& comm) {
+Json members_of(const Process& self, const Communicator& comm) {
   constexpr int most_members = 1024;
   Json members = Json::array();
   std::vector<const engine::RankMap*> groups{comm.p2p.local};
   if (comm.inter()) groups.push_back(comm.p2p.peers);
   for (const engine::RankMap* group : groups)
     for (int rank = 0; rank < group->size() && group->size() <= most_members; ++rank)
-      members.push_back((*group)[rank]);
+      members.push_back(place_of(self, (*group)[rank]));
   return members;
 }
 
@@ -248,7 +283,7 @@ void describe_collectives(const Process& self, Json& report) {
                   {"function", collective.function},
                   {"number", collective.number},
                   {"persistent", persistent}};
-      if (collectives.empty()) row["members"] = members_of(comm);
+      if (collectives.empty()) row["members"] = members_of(self, comm);
       collectives.push_back(std::move(row));
     });
   }
@@ -256,12 +291,21 @@ void describe_collectives(const Process& self, Json& report) {
     if (collectives.size() == most_rows) return;
     Json members = Json::array();
     for (int rank = 0; rank < gathering->group.size(); ++rank)
-      members.push_back(gathering->group[rank]);
+      members.push_back(place_of(self, gathering->group[rank]));
     collectives.push_back({{"id", gathering->id},
                            {"comm", fmt::format("a group of {} ranks", gathering->group.size())},
                            {"function", self.function},
                            {"members", std::move(members)}});
   }
+}
+
+// Whether the program may do more than wait for what it waits for: it only looks for that, or has
+// other threads.
+bool may_do_more(const Process& self) {
+  const std::string_view function = self.function;
+  return self.thread_multiple || std::ranges::any_of(looking_functions, [&](const char* prefix) {
+           return function.starts_with(prefix);
+         });
 }
 
 // What a function waits for that is outside of its job, or of which no message tells.
@@ -272,20 +316,13 @@ const char* awaited_by(std::string_view function) {
   return nullptr;
 }
 
-// A window's name, or its place in the order in which rank 0 of it made communicators.
-std::string name_of(const Window& window) {
-  if (!window.name.empty()) return "window " + window.name;
-  const std::uint64_t context = window.comm->p2p.context;
-  return fmt::format("window {} of rank {}", (context & 0xffffffff) / sub_contexts, context >> 32);
-}
-
 // Fences, which are counted and met as collectives are; locks that are held or waited for; and
 // posts and completions that are waited for.
 void describe_windows(const Process& self, Json& report) {
   Json& rows = report["windows"] = Json::array();
   for (const Window& window : self.instance->windows.live) {
     if (rows.size() == most_rows) return;
-    const std::string name = name_of(window);
+    const std::string& name = window.comm->name;
     const rma::Window::Standing standing = window.rma.standing();
     // The communicator is the window's own; its collectives have its own number.
     const std::uint64_t id = window.comm->p2p.context + 1;
@@ -295,8 +332,8 @@ void describe_windows(const Process& self, Json& report) {
                                        {"comm", name},
                                        {"function", "MPI_Win_fence"},
                                        {"number", standing.fences},
-                                       {"members", members_of(*window.comm)}});
-    const auto in_job = [&](int rank) { return (*window.comm->p2p.local)[rank]; };
+                                       {"members", members_of(self, *window.comm)}});
+    const auto in_job = [&](int rank) { return place_of(self, (*window.comm->p2p.local)[rank]); };
     Json holds = Json::array();
     window.rma.for_each_lock([&](int rank, bool exclusive) {
       if (holds.size() < most_rows)
@@ -308,7 +345,7 @@ void describe_windows(const Process& self, Json& report) {
     Json row = {{"id", window.comm->p2p.context}, {"name", name}, {"holds", std::move(holds)}};
     if (waits) {
       row["waits_for"] = in_job(standing.awaits_lock_of);
-      row["members"] = members_of(*window.comm);
+      row["members"] = members_of(self, *window.comm);
     }
     if (waits_for_post) row["post_of"] = in_job(standing.awaits_post_of);
     for (const int origin : standing.await_complete_of)
@@ -317,13 +354,32 @@ void describe_windows(const Process& self, Json& report) {
   }
 }
 
+void describe_round(const engine::PartitionedSend& send, Json& row) {
+  const std::uint32_t unmarked = send.unmarked();
+  row["unmarked"] = unmarked;
+  row["stage"] = unmarked != 0 ? fmt::format("{} of {} partitions are not marked (MPI_Pready)",
+                                             unmarked, send.data.number)
+                               : fmt::format("{} of {} partitions are still to be sent", send.left,
+                                             send.data.number);
+}
+
+std::string stage_of(const engine::PartitionedReceive& receive) {
+  if (!receive.matched) return "the sender has not called MPI_Psend_init";
+  return fmt::format("{} of the sender's {} partitions are still to be received", receive.left,
+                     receive.sent_number);
+}
+
+// MPI's own, under a context that no communicator has: for a call that is yet to be made here.
+bool is_invitation(const engine::Message& message) {
+  return message.envelope.context >> 32 == no_leader;
+}
+
 } // namespace
 
 std::string name_of(const Process& self, std::uint64_t context) {
   const std::uint64_t sub_context = context % sub_contexts;
   const std::uint64_t base = context - sub_context;
-  std::string name =
-      fmt::format("communicator {} of rank {}", (base & 0xffffffff) / sub_contexts, base >> 32);
+  std::string name = "communicator " + number_of(base);
   for (const Communicator& comm : self.instance->live_communicators) {
     if (comm.p2p.context == base && !comm.name.empty()) name = comm.name;
   }
@@ -332,7 +388,8 @@ std::string name_of(const Process& self, std::uint64_t context) {
 
 std::string hang_report(Process& self) {
   const engine::Engine& engine = *self.instance->engine;
-  Json report = {{"waiting_in", self.function}, {"moves", engine.moves()}};
+  Json report = {
+      {"waiting_in", self.function}, {"may_do_more", may_do_more(self)}, {"moves", engine.moves()}};
   Json& posted = report["posted"] = Json::array();
   Json& unexpected = report["unexpected"] = Json::array();
   Json& rendezvous = report["rendezvous"] = Json::array();
@@ -345,17 +402,28 @@ std::string hang_report(Process& self) {
     report["waiting_for"] = awaited;
   engine.matcher().for_each_posted([&](const engine::ReceiveRequest& receive) {
     if (posted.size() == most_rows) return;
-    Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "source");
+    Json row =
+        describe(self, receive.envelope, place_of(self, receive.peer), receive.capacity, "source");
     row["announced"] = receive.announced;
     posted.push_back(std::move(row));
   });
+  for (const BlockingProbe& probe : self.instance->probes) {
+    if (posted.size() == most_rows) break;
+    const engine::Team& team = probe.comm.p2p;
+    const int place =
+        probe.source == MPI_ANY_SOURCE ? any : place_of(self, (*team.peers)[probe.source]);
+    Json row = describe(self, {team.context, probe.source, probe.tag}, place, 0, "source");
+    row["probe"] = true;
+    posted.push_back(std::move(row));
+  }
   engine.matcher().for_each_unexpected([&](const engine::Message& message) {
-    if (unexpected.size() == most_rows) return;
-    unexpected.push_back(describe(self, message.envelope, message.peer, message.bytes, "source"));
+    if (unexpected.size() == most_rows || is_invitation(message)) return;
+    unexpected.push_back(
+        describe(self, message.envelope, place_of(self, message.peer), message.bytes, "source"));
   });
   engine.for_each_send([&](const engine::SendRequest& send) {
     if (rendezvous.size() == most_rows) return;
-    Json row = describe(self, send.envelope, send.peer, send.bytes, "peer");
+    Json row = describe(self, send.envelope, place_of(self, send.peer), send.bytes, "peer");
     const bool partition = engine::PartitionedTable::is_part(send);
     row["protocol"] = partition ? "partition" : protocol(send.stage);
     row["stage"] = text(send.stage);
@@ -365,7 +433,8 @@ std::string hang_report(Process& self) {
   engine.for_each_rendezvous_receive([&](const engine::ReceiveRequest& receive) {
     if (rendezvous.size() == most_rows) return;
     const bool reading = receive.stage == ReceiveStage::reading;
-    Json row = describe(self, receive.envelope, receive.peer, receive.capacity, "peer");
+    Json row =
+        describe(self, receive.envelope, place_of(self, receive.peer), receive.capacity, "peer");
     const bool partition = engine::PartitionedTable::is_part(receive);
     row["protocol"] = partition ? "partition" : reading ? "SEND_RNDV" : "RECV_RNDV";
     row["stage"] = reading ? "reads from the sender" : "the sender writes";
@@ -375,21 +444,18 @@ std::string hang_report(Process& self) {
   engine.partitioned().for_each_running([&](const engine::Partitioned& round, bool sending) {
     if (rendezvous.size() == most_rows) return;
     const std::size_t bytes = round.data.number * round.data.bytes();
-    Json row = describe(self, round.envelope, round.peer, bytes, "peer");
+    Json row = describe(self, round.envelope, place_of(self, round.peer), bytes, "peer");
     row["protocol"] = "partitioned";
-    const std::uint32_t unmarked =
-        sending ? static_cast<const engine::PartitionedSend&>(round).unmarked() : 0;
-    row["unmarked"] = unmarked;
-    row["stage"] = unmarked != 0 ? fmt::format("{} of {} partitions are not marked (MPI_Pready)",
-                                               unmarked, round.data.number)
-                                 : fmt::format("{} of {} partitions are still to be {}", round.left,
-                                               round.data.number, sending ? "sent" : "received");
     row["sending"] = sending;
+    if (sending)
+      describe_round(static_cast<const engine::PartitionedSend&>(round), row);
+    else
+      row["stage"] = stage_of(static_cast<const engine::PartitionedReceive&>(round));
     rendezvous.push_back(std::move(row));
   });
   engine.peers().for_each([&](const engine::Peer& peer) {
     if (connections.size() == most_rows) return;
-    connections.push_back({{"peer", peer.rank}, {"state", text(peer.state)}});
+    connections.push_back({{"peer", place_of(self, &peer)}, {"state", text(peer.state)}});
   });
   return text_of(report);
 }

@@ -14,6 +14,12 @@
 //   ends-unmet SECONDS  the last rank kills itself at once; so long after, the others wait for it
 //   wrong-tag     rank 0 waits for tag 5, rank 1 has sent tag 6
 //   test-loop     the same, rank 0 by calling MPI_Test again and again
+//   test-circle   ranks 0 and 1 wait for each other, rank 0 by calling MPI_Test again and again
+//   probe         ranks 0 and 1 wait for each other, rank 0 in MPI_Mprobe for tag 5, rank 1 in
+//                 MPI_Probe for any
+//   partitions    rank 1 waits for the 4 partitions of a send of 2, of which one is never marked
+//   children      ranks 0 and 1 and those that they spawn wait for each other
+//   window        rank 1 waits for a message while the others make a window
 //   ring SECONDS [ROUNDS]  a message goes round all ranks, again and again; in that round the last
 //                 rank kills itself
 //   circle [NAME [TEXT]]  every rank prints TEXT and waits for the next, in MPI_COMM_WORLD by that
@@ -168,6 +174,35 @@ static void test_for(int source, int tag) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
+static void probe(void) {
+  MPI_Message message;
+  if (rank == 0) MPI_Mprobe(1, 5, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Probe(0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void partitions(void) {
+  static char data[400];
+  MPI_Request request;
+  if (rank == 0)
+    MPI_Psend_init(data, 2, 200, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  else
+    MPI_Precv_init(data, 4, 100, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  if (rank == 0) MPI_Pready(1, request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void children(const char* program) {
+  char* arguments[] = {(char[]){"children"}, NULL};
+  MPI_Comm others;
+  int value;
+  MPI_Comm_get_parent(&others);
+  if (others == MPI_COMM_NULL)
+    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &others,
+                   MPI_ERRCODES_IGNORE);
+  MPI_Recv(&value, 1, MPI_INT, rank, 1, others, MPI_STATUS_IGNORE);
+}
+
 /* Collectives that one rank calls otherwise than the others. */
 static void unequal(const char* how, int other) {
   int in[5] = {0}, out[5];
@@ -240,6 +275,19 @@ int main(int argc, char** argv) {
   } else if (strcmp(action, "test-loop") == 0) {
     if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 6, MPI_COMM_WORLD);
     if (rank == 0) test_for(1, 5);
+  } else if (strcmp(action, "test-circle") == 0) {
+    if (rank == 0) test_for(1, 5);
+    if (rank == 1) wait_for(0, 5);
+  } else if (strcmp(action, "probe") == 0) {
+    probe();
+  } else if (strcmp(action, "partitions") == 0) {
+    partitions();
+  } else if (strcmp(action, "children") == 0) {
+    children(argv[0]);
+  } else if (strcmp(action, "window") == 0) {
+    MPI_Win win;
+    if (rank == 1) wait_for(0, 1);
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &number_of_mine, &win);
   } else if (strcmp(action, "ring") == 0) {
     ring(number, argc > 3 ? atoi(argv[3]) : 0);
   } else if (strcmp(action, "collective") == 0) {

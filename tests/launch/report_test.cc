@@ -244,6 +244,16 @@ TEST(Stacks, AreReadFromGdb) {
                 "#4  0x0000a in main () at ../src/halo.c:71\n"),
             "exchange (halo.c:40), main (halo.c:71)");
   EXPECT_EQ(macadam::boot::read_stack("#0  0x1 in solve ()\n#1  0x2 in main ()\n"), "solve, main");
+  // Of threads, those that are in MPI.
+  const std::string two_threads = "Thread 1 (LWP 4):\n#0  0x1 in pause () from /lib/libc.so.6\n"
+                                  "#1  0x2 in main () at a.c:9\n\nThread 2 (LWP 5):\n";
+  EXPECT_EQ(macadam::boot::read_stack(two_threads + "#0  0x3 in PMPI_Recv ()\n"
+                                                    "#1  0x4 in worker (x=...) at a.c:3\n"
+                                                    "#2  0x5 in start_thread (x=...) at p.c:442\n"
+                                                    "#3  0x6 in clone3 () at clone3.S:81\n"),
+            "worker (a.c:3)");
+  EXPECT_EQ(macadam::boot::read_stack(two_threads + "#0  0x3 in worker (x=...) at a.c:3\n"),
+            "pause (libc.so.6), main (a.c:9)");
   EXPECT_EQ(macadam::boot::read_stack("ptrace: Operation not permitted.\n"), "");
 }
 
@@ -351,6 +361,47 @@ TEST(HangReport, ClaimsACircleOnlyOfRanksThatDidNotMove) {
   EXPECT_FALSE(contains(hang_report("host a", look, computed), "circle"));
 }
 
+TEST(HangReport, NamesThoseOfACircleThatMayDoSomethingElse) {
+  const auto waits_for = [](int rank, const char* may_do_more) {
+    return R"({"posted": [{"source": )" + std::to_string(rank) +
+           R"(, "tag": 1}], "may_do_more": )" + may_do_more + "}";
+  };
+  EXPECT_TRUE(contains(page_of({waits_for(1, "true"), waits_for(0, "false")}),
+                       "a circle, unless rank 0 does something else first\n"));
+  EXPECT_TRUE(contains(page_of({waits_for(1, "true"), waits_for(0, "true")}),
+                       "a circle, unless ranks 0, 1 do something else first\n"));
+  EXPECT_TRUE(contains(page_of({waits_for(1, "false"), waits_for(0, "false")}),
+                       "a circle, none of these can go on by itself\n"));
+}
+
+// Rank R of one is -2 - R.
+TEST(HangReport, TellsRanksOfOtherJobsApart) {
+  const std::string page = page_of(
+      {R"({"waiting_in": "MPI_Recv", "posted": [{"comm": "w", "source": -3, "tag": 1, "bytes": 4}],
+           "unexpected": [{"comm": "w", "source": -3, "tag": 2, "bytes": 4}],
+           "connections": [{"peer": 1, "state": "connected"}, {"peer": -3, "state": "connected"}]})",
+       R"({"posted": [{"comm": "w", "source": 0, "tag": 1, "bytes": 4}]})"});
+  EXPECT_TRUE(contains(page, "    rank 0 waits for rank 1 of another job: a message with tag 1\n"))
+      << page;
+  EXPECT_TRUE(contains(page,
+                       "rank 0 waits for a message from rank 1 of another job with tag 1 in w; "
+                       "one with tag 2 has arrived"));
+  EXPECT_TRUE(contains(page, "receive       from rank 1 of another job, tag 1 in w, 4 bytes\n"));
+  EXPECT_TRUE(contains(page, "2 connected (ranks 1, 1 of another job)\n"));
+  EXPECT_FALSE(contains(page, "circle"));
+}
+
+TEST(HangReport, ShowsWhatAProbeWaitsFor) {
+  const std::string probes =
+      R"({"waiting_in": "MPI_Probe", "posted": [{"comm": "w", "source": 1, "tag": 5, "bytes": 0,
+          "probe": true}], "unexpected": [{"comm": "w", "source": 1, "tag": 6, "bytes": 4}]})";
+  const std::string page = page_of({probes, "{}"});
+  EXPECT_TRUE(contains(page, "    rank 0 waits for rank 1: a message with tag 5\n")) << page;
+  EXPECT_TRUE(contains(page, "      probe         for rank 1, tag 5 in w\n"));
+  EXPECT_TRUE(contains(page, "is a tag wrong?"));
+  EXPECT_FALSE(contains(page, "      receive"));
+}
+
 TEST(HangReport, PointsOutNearMisses) {
   const std::string receiver = R"({"posted": [{"comm": "w", "source": 1, "tag": 5, "bytes": 8}],
                                    "unexpected": [)";
@@ -361,6 +412,9 @@ TEST(HangReport, PointsOutNearMisses) {
   EXPECT_TRUE(misses(R"({"comm": "x", "source": 1, "tag": 5})"));
   EXPECT_FALSE(misses(R"({"comm": "x", "source": 1, "tag": 6})"));
   EXPECT_FALSE(misses(R"({"comm": "w", "source": 2, "tag": 6})"));
+  // Of MPI itself.
+  EXPECT_FALSE(misses(R"json({"comm": "w (collective)", "source": 1, "tag": 5})json"));
+  EXPECT_FALSE(misses(R"({"comm": "w", "source": 1, "tag": -10})"));
 
   const std::string page = page_of({receiver + R"({"comm": "x", "source": 1, "tag": 5}]})", "{}"});
   EXPECT_TRUE(contains(page,
@@ -487,6 +541,16 @@ TEST(JobReport, NamesTheBusiestPairsOfManyRanks) {
   const std::string page = job_report(ranks);
   EXPECT_TRUE(contains(page, "the busiest of 20 pairs of ranks\n    rank 19 to rank 0: 1 / 19 B\n"))
       << page;
+}
+
+TEST(JobReport, AddsUpWhatRanksOfOtherJobsHaveToDoWithEach) {
+  const std::string page = job_report({R"({"rank": 0, "time": {"run": 1.0},
+      "sent": [{"peer": 0, "messages": 1, "bytes": 8}, {"peer": -1, "messages": 10, "bytes": 80}],
+      "waits": [{"peer": -1, "cause": "late sender", "times": 2, "seconds": 0.5}]})"});
+  EXPECT_TRUE(contains(page, "                             0          other jobs\n"
+                             "         0             1 / 8 B           10 / 80 B\n"))
+      << page;
+  EXPECT_TRUE(contains(page, "    rank 0 for ranks of other jobs, which sent late: 500 ms"));
 }
 
 TEST(JobReport, IsWrittenToTheFileThatTheRanksName) {

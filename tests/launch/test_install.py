@@ -158,6 +158,13 @@ class Installed(unittest.TestCase):
                 run(prefix / "bin" / wrapper, "user.o", "-o", program, cwd=self.work)
                 self.run_program(program, prefix / "bin/mpiexec")
 
+    def test_the_header_has_no_useless_casts(self):
+        """Statuses of all languages have the names for profiling too."""
+        (self.work / "casts.cc").write_text("#include <mpi.h>\n"
+                                            "int words(const MPI_Status* from, MPI_Fint* to) { return PMPI_Status_c2f(from, to); }\n"
+                                            "int same(const MPI_F08_status* from, MPI_Status* to) { return PMPI_Status_f082c(from, to); }\n")
+        run(self.prefix / "bin/mpicxx", "-Wuseless-cast", "-Werror", "-c", "casts.cc", cwd=self.work)
+
     def test_tune(self):
         """It runs a program of its own, which must find the library where it is now."""
         page = run(self.prefix / "bin/macadam", "tune", "--quick", "--print", env=self.clean)

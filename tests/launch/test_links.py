@@ -187,7 +187,7 @@ class BadInput(LinkTest):
         """The time-out of the call counts, and the shell is not left behind."""
         self.environment["MACADAM_SSH"] = self.shell("exec sleep 100")
         process = self.on("b", "-n", 1, UNIVERSE, f"fails=connect_in_vain={self.PORT.format('c')}", "wait=1500")
-        line = self.failed_line(process, MPI_ERR_OTHER)
+        line = self.failed_line(process, MPI_ERR_PORT)
         self.assertIn("did not come within 0.1 s", line)
 
     def test_a_port_that_is_closed(self):
@@ -200,7 +200,7 @@ class BadInput(LinkTest):
     def test_nobody_accepts(self):
         first, port = self.open_on("a", "-n", 1, UNIVERSE, "open", "wait=2500", "fails=accept_in_vain=port")
         second = self.on("b", "-n", 1, UNIVERSE, f"fails=connect_in_vain={port}")
-        self.assertIn("did not come within 0.1 s", self.failed_line(second, MPI_ERR_OTHER))
+        self.assertIn("did not come within 0.1 s", self.failed_line(second, MPI_ERR_PORT))
         # Who gave up is not met.
         self.assertIn("did not come within 0.1 s", self.failed_line(first, MPI_ERR_OTHER))
 

@@ -154,7 +154,7 @@ class Meeting(MachinesTest):
     def test_nobody_comes(self):
         result = self.universe("0/open", "0/" + f"publish={self.mark}", "1/wait=100", f"1/look_up={self.mark}",
                                "1/fails=connect_in_vain=port", "0/wait=500")
-        self.assertIn("did not come within 0.1 s", self.failed_line(result, MPI_ERR_OTHER))
+        self.assertIn("did not come within 0.1 s", self.failed_line(result, MPI_ERR_PORT))
 
 
 class Ends(MachinesTest):

@@ -205,6 +205,34 @@ class Hangs(LaunchTest):
         self.assertIn("rank 0 waits in MPI_Test (process ", page)
         self.assertRegex(page, r"receive +from rank 1, tag 5 in MPI_COMM_WORLD, 4 bytes")
 
+    def test_a_circle_with_a_rank_that_tests(self):
+        page = self.hang("-n", 2, PROGRAM, "test-circle")
+        self.assertIn("rank 0 -> rank 1 -> rank 0: a circle, unless rank 0 does something else first\n", page)
+
+    def test_probes(self):
+        page = self.hang("-n", 2, PROGRAM, "probe")
+        self.assertIn("    rank 0 waits for rank 1: a message with tag 5\n", page)
+        self.assertIn("    rank 1 waits for rank 0: a message with any tag\n", page)
+        self.assertIn("rank 0 -> rank 1 -> rank 0: a circle, none of these can go on by itself\n", page)
+        self.assertRegex(page, r"rank 0 waits in MPI_Mprobe .*\n(.+\n)? +probe +for rank 1, tag 5 in MPI_COMM_WORLD\n")
+
+    def test_partitions_that_do_not_come(self):
+        page = self.hang("-n", 2, PROGRAM, "partitions")
+        self.assertIn("1 of 2 partitions are not marked (MPI_Pready)", page)
+        self.assertIn("1 of the sender's 2 partitions are still to be received", page)
+
+    def test_ranks_of_another_job(self):
+        page = self.hang("-n", 2, PROGRAM, "children")
+        for rank in 0, 1:
+            self.assertIn(f"    rank {rank} waits for rank {rank} of another job: a message with tag 1\n", page)
+        self.assertRegex(page, r"receive +from rank 0 of another job, tag 1 in communicator \d+ with other jobs, 4 bytes")
+        self.assertNotRegex(page, r"rank \d{4,}|ranks? [23]\b")
+
+    def test_a_window_that_a_rank_does_not_make(self):
+        page = self.hang("-n", 2, PROGRAM, "window")
+        self.assertNotIn("of a window", page)
+        self.assertRegex(page, r"    rank 0 is in MPI_Win_allocate on window \d+ of rank 0; rank 1 has not entered it: ")
+
     def test_a_collective_that_a_rank_does_not_enter(self):
         page = self.hang("-n", 3, PROGRAM, "collective")
         self.assertIn("    ranks 0, 2 are in MPI_Barrier on MPI_COMM_WORLD, number 3 of its "

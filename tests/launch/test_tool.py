@@ -105,11 +105,25 @@ class Info(Tool):
                              "Run macadam model --help for more.\n"),
                             (("simulate", "--rank", "5"), 'macadam simulate: it takes no "--rank"\n'
                              "Run macadam simulate --help for more.\n"),
+                            (("simulate", "-n", "0", "pattern:barrier"),
+                             "macadam simulate: --ranks: Value 0 not in range 1 to 1048576\n"
+                             "Run macadam simulate --help for more.\n"),
                             (("report",), "macadam report: FILE is required\n"
                              "Run macadam report --help for more.\n")):
             wrong = self.macadam(*words)
             self.assertEqual((wrong.returncode, wrong.stderr), (2, said))
         self.assertIn("info", self.macadam("--help").stdout)
+
+    def test_a_folder_is_no_report(self):
+        wrong = self.macadam("report", self.home)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertTrue(wrong.stderr.startswith(f"macadam: {self.home} "), wrong.stderr)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            wrong = subprocess.run([BUILD / "bin/macadam", "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=20)
+        self.assertEqual((wrong.returncode, wrong.stderr),
+                         (1, "macadam: the output could not be written: No space left on device\n"))
 
 
 class Model(Tool):
@@ -205,6 +219,13 @@ class Tune(Tool):
         self.assertRegex(levels, r"^(none|barrier leaders any [24])$")  # --quick knows no more
         self.assertEqual(self.macadam("info").stdout.count("on several machines of"),
                          0 if levels == "none" else 1)
+
+    def test_an_unknown_network_is_told_before_anything_is_measured(self):
+        result = self.tune("--print", "--network", "carrier-pigeon")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("macadam simulate: ", result.stderr)
+        self.assertIn("carrier-pigeon", result.stderr)
+        self.assertNotIn("measuring", result.stderr)
 
     def test_levels_decide(self):
         self.tuned("levels = allreduce leaders 1K 7\n")

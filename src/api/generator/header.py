@@ -109,9 +109,12 @@ def language_conversions(table: list[Function]) -> str:
                 text += f"#define {old} {new}\n"
     status = {"c": "MPI_Status", "f08": "MPI_F08_status", "f": "MPI_Fint"}
     for source, target in itertools.permutations(status, 2):
-        text += (f"static __inline int MPI_Status_{source}2{target}(const {status[source]} *from, "
-                 f"{status[target]} *to) {{\n    *(MPI_Status *)to = *(const MPI_Status *)from;\n"
-                 "    return MPI_SUCCESS;\n}\n")
+        # A cast to the type that it has already is one that compilers can warn of.
+        to = "*(MPI_Status *)to" if target == "f" else "*to"
+        found = "*(const MPI_Status *)from" if source == "f" else "*from"
+        name = f"MPI_Status_{source}2{target}"
+        text += (f"static __inline int {name}(const {status[source]} *from, {status[target]} *to) {{\n"
+                 f"    {to} = {found};\n    return MPI_SUCCESS;\n}}\n#define P{name} {name}\n")
     return text
 
 

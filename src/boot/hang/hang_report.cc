@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -44,13 +45,19 @@ void print_lines(std::string& page, const char* heading, const std::vector<std::
 
 // For a rank in a collective, whose messages say less than which rank is missing.
 bool is_of_collective(const Waiting& waiting, const Envelope& envelope) {
-  return !waiting.collectives.empty() && envelope.comm.ends_with(" (collective)");
+  return !waiting.collectives.empty() && envelope.is_of_collective();
 }
 
 void print_waiting(std::string& page, const Waiting& waiting) {
   std::vector<std::string> lines;
   for (const Receive& receive : waiting.posted)
-    if (!is_of_collective(waiting, receive.envelope) && !receive.envelope.is_internal())
+    if (receive.probe) lines.push_back("for " + receive.envelope.show_without_bytes());
+  print_lines(page, "probe", lines);
+
+  lines.clear();
+  for (const Receive& receive : waiting.posted)
+    if (!receive.probe && !is_of_collective(waiting, receive.envelope) &&
+        !receive.envelope.is_internal())
       lines.push_back("from " + receive.envelope.show() + (receive.announced ? ", announced" : ""));
   print_lines(page, "receive", lines);
 
@@ -58,7 +65,7 @@ void print_waiting(std::string& page, const Waiting& waiting) {
   lines.clear();
   std::map<std::string, std::size_t> of_collectives;
   for (const Envelope& message : waiting.unexpected) {
-    if (message.comm.ends_with(" (collective)"))
+    if (message.is_of_collective())
       ++of_collectives[message.comm];
     else
       lines.push_back("from " + message.show());
@@ -70,19 +77,21 @@ void print_waiting(std::string& page, const Waiting& waiting) {
 
   lines.clear();
   for (const Rendezvous& row : waiting.rendezvous)
-    lines.push_back(fmt::format("{} rank {}{}{}, {} bytes: {}, {}", row.sending ? "to" : "with",
-                                row.envelope.peer, row.tagged ? ", " + row.envelope.show_tag() : "",
-                                row.envelope.show_comm(), row.envelope.bytes, row.protocol,
-                                row.stage));
+    lines.push_back(
+        fmt::format("{} rank {}{}{}, {} bytes: {}, {}", row.sending ? "to" : "with",
+                    show_rank(row.envelope.peer), row.tagged ? ", " + row.envelope.show_tag() : "",
+                    row.envelope.show_comm(), row.envelope.bytes, row.protocol, row.stage));
   print_lines(page, "rendezvous", lines);
 
   lines.clear();
   for (const auto& [state, peers] : waiting.connections)
-    if (waiting.collectives.empty() || state != "connected")
-      lines.push_back(fmt::format(
-          "{} {} ({} {})", peers.size(), state, peers.size() == 1 ? "rank" : "ranks",
-          fmt::join(peers.begin(),
-                    peers.begin() + static_cast<long>(std::min(peers.size(), most_lines)), ", ")));
+    if (waiting.collectives.empty() || state != "connected") {
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < std::min(peers.size(), most_lines); ++i)
+        names.push_back(show_rank(peers[i]));
+      lines.push_back(fmt::format("{} {} ({} {})", peers.size(), state,
+                                  peers.size() == 1 ? "rank" : "ranks", fmt::join(names, ", ")));
+    }
   print_lines(page, "connections", lines);
   if (!waiting.damage.empty())
     page += fmt::format("      its report could not be read: {}\n", waiting.damage);
@@ -307,14 +316,15 @@ void print_locks(std::string& page, const std::vector<RankStatus>& ranks,
     }
   if (!waits.empty()) page += "\n  locks of windows\n";
   for (const auto& [key, wait] : waits)
-    page += fmt::format("    {} {} for the lock of rank {} on {}; {}\n", show_ranks(wait.second),
-                        wait.second.size() == 1 ? "waits" : "wait", wait.first->waits_for,
-                        wait.first->name, show_holders(*wait.first, ranks, waiting));
+    page +=
+        fmt::format("    {} {} for the lock of rank {} on {}; {}\n", show_ranks(wait.second),
+                    wait.second.size() == 1 ? "waits" : "wait", show_rank(wait.first->waits_for),
+                    wait.first->name, show_holders(*wait.first, ranks, waiting));
 }
 
 // --- Who waits for whom.
 
-// Why one rank cannot go on before another one acts.
+// Why one rank cannot go on before another one acts, of another job maybe.
 struct Edge {
   int to;
   std::string reason;
@@ -343,7 +353,8 @@ std::vector<Edge> edges_of(const Waiting& waiting) {
   return edges;
 }
 
-// A circle of ranks each of which waits for one rank only; nobody in it can ever go on.
+// A circle of ranks each of which waits for one rank only; nobody in it can ever go on, but those
+// that may do more than wait.
 std::optional<std::vector<int>> find_circle(const std::vector<std::vector<Edge>>& edges) {
   std::vector<std::size_t> visited(edges.size(), 0); // by which walk, from 1
   for (std::size_t start = 0; start < edges.size(); ++start) {
@@ -396,6 +407,17 @@ std::string show_circle(const std::vector<int>& circle) {
                      circle.front());
 }
 
+// Those that may do more than wait are named.
+std::string show_way_out(const std::vector<int>& circle, const std::vector<Waiting>& now) {
+  std::vector<int> free;
+  std::ranges::copy_if(circle, std::back_inserter(free),
+                       [&](int rank) { return now[static_cast<std::size_t>(rank)].may_do_more; });
+  if (free.empty()) return "none of these can go on by itself";
+  std::ranges::sort(free);
+  return fmt::format("unless {} {} something else first", show_ranks(free),
+                     free.size() == 1 ? "does" : "do");
+}
+
 void print_edges(std::string& page, const std::vector<Waiting>& now,
                  const std::vector<Waiting>& earlier, const std::vector<Meeting>& meetings) {
   // If a collective lacks a rank, all others wait for that one, whatever the algorithm
@@ -417,10 +439,11 @@ void print_edges(std::string& page, const std::vector<Waiting>& now,
   for (std::size_t rank = 0; rank < edges.size(); ++rank) {
     if (explained.contains(static_cast<int>(rank))) continue;
     for (const Edge& edge : edges[rank])
-      add(rank, fmt::format("for rank {}: {}", edge.to, edge.reason));
+      add(rank, fmt::format("for rank {}: {}", show_rank(edge.to), edge.reason));
     for (const Rendezvous& row : now[rank].rendezvous)
       if (row.unmarked)
-        add(rank, fmt::format("for itself: {}, to rank {}", row.stage, row.envelope.peer));
+        add(rank,
+            fmt::format("for itself: {}, to rank {}", row.stage, show_rank(row.envelope.peer)));
   }
   if (!causes.empty()) page += "\n  who waits for whom\n";
   for (std::size_t i = 0; i < std::min(causes.size(), most_causes); ++i)
@@ -429,19 +452,21 @@ void print_edges(std::string& page, const std::vector<Waiting>& now,
   if (causes.size() > most_causes)
     page += fmt::format("    and {} more\n", causes.size() - most_causes);
   if (const auto circle = find_standing_circle(now, earlier))
-    page +=
-        fmt::format("    {}: a circle, none of these can go on by itself\n", show_circle(*circle));
+    page += fmt::format("    {}: a circle, {}\n", show_circle(*circle), show_way_out(*circle, now));
 }
 
-// In words how a message misses a receive by one thing only; empty if by none or by more.
+// In words how a message misses a receive by one thing only; empty if by none or by more, or if
+// either is of MPI itself.
 std::string near_miss(int rank, const Envelope& receive, const Envelope& message,
                       const std::string& where) {
   const bool same_comm = receive.comm == message.comm;
   const bool same_tag = receive.tag == any || receive.tag == message.tag;
   const bool same_peer = receive.peer == any || receive.peer == message.peer;
+  if (!receive.is_of_user() || !message.is_of_user()) return {};
   if (!same_peer || same_comm == same_tag) return {};
-  const std::string waits = fmt::format("rank {} waits for a message from rank {} with {}{}", rank,
-                                        message.peer, receive.show_tag(), receive.show_comm());
+  const std::string waits =
+      fmt::format("rank {} waits for a message from rank {} with {}{}", rank,
+                  show_rank(message.peer), receive.show_tag(), receive.show_comm());
   if (same_comm)
     return fmt::format("{}; one with {} {}: is a tag wrong?", waits, message.show_tag(), where);
   return fmt::format("{}; one with {}{} {}: is a communicator wrong?", waits, message.show_tag(),

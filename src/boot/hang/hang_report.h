@@ -36,9 +36,13 @@ struct RankStatus {
 //
 //   {"waiting_in": "MPI_Recv",
 //    "waiting_for": "rank 2 to call MPI_Init",      what no row below says
+//    "may_do_more": false,                          it only looks for something, in MPI_Test for
+//                                                   instance, or has other threads that may call
+//                                                   MPI
 //    "moves":       1234,                           grows whenever the rank goes on
 //    "posted":      [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 5, "bytes": 8,
-//                     "announced": false}, ...],
+//                     "announced": false, "probe": false}, ...],
+//                                                   a probe that waits is no receive
 //    "unexpected":  [{"comm": "MPI_COMM_WORLD", "source": 1, "tag": 6, "bytes": 8}, ...],
 //    "rendezvous":  [{"peer": 2, "protocol": "SEND_RNDV", "stage": "waits for the receiver",
 //                     "bytes": 1048576, "comm": "MPI_COMM_WORLD", "tag": 7, "sending": true,
@@ -56,12 +60,13 @@ struct RankStatus {
 //                                                   for
 //    "connections": [{"peer": 1, "state": "connected"}, ...]}
 //
-// `source` and `peer` are ranks of the job; a source or tag of -1, or none, stands for any. `comm`
-// is a name or a number that is the same on all ranks.
+// Ranks are those of the job; rank R of another job is -2 - R. A source or tag of -1, or none,
+// stands for any. `comm` is a name or a number that is the same on all ranks.
 //
 // Ranks are looked at at different moments, so that of a job that runs each may be seen waiting for
 // the next: that a circle of ranks cannot go on is said only if those of the look before,
-// `earlier`, had all answered before this one began, and none of the circle has moved since.
+// `earlier`, had all answered before this one began, and none of the circle has moved since. Those
+// of the circle that may do something else are named.
 // `where`: "host a". `job`: " of job 2", for instance, where mpiexec has several. `speaker`: whose
 // page it is.
 std::string hang_report(const std::string& where, const std::vector<RankStatus>& ranks,

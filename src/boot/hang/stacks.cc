@@ -47,22 +47,50 @@ bool is_of_mpi(std::string_view frame) {
   return frame.starts_with("MPI_") || frame.starts_with("PMPI_");
 }
 
+bool is_outermost(std::string_view frame) {
+  return frame.starts_with("__libc_start") || frame.starts_with("start_thread");
+}
+
+struct Thread {
+  std::vector<std::string> frames; // of the program
+  bool is_in_mpi = false;
+};
+
+void add(Thread& thread, std::string&& frame) {
+  const bool of_mpi = is_of_mpi(frame);
+  thread.is_in_mpi = thread.is_in_mpi || of_mpi;
+  if (of_mpi)
+    thread.frames.clear(); // what is in there is not the program's
+  else
+    thread.frames.push_back(std::move(frame));
+}
+
 } // namespace
 
 std::string read_stack(const std::string& backtrace) {
-  std::vector<std::string> frames;
+  std::vector<Thread> threads(1);
   std::istringstream lines(backtrace);
+  bool ended = false;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with('#')) continue;
+    if (line.starts_with("Thread ")) {
+      threads.emplace_back();
+      ended = false;
+    }
+    if (!line.starts_with('#') || ended) continue;
     std::string frame = read_frame(line);
-    if (frame.starts_with("__libc_start")) break;
-    if (is_of_mpi(frame))
-      frames.clear(); // what is in there is not the program's
-    else
-      frames.push_back(std::move(frame));
+    ended = is_outermost(frame);
+    if (!ended) add(threads.back(), std::move(frame));
   }
-  if (frames.size() > most_frames) frames.resize(most_frames);
-  return fmt::format("{}", fmt::join(frames, ", "));
+  std::erase_if(threads, [](const Thread& thread) { return thread.frames.empty(); });
+  if (threads.empty()) return {};
+  const bool any_in_mpi = std::ranges::any_of(threads, &Thread::is_in_mpi);
+  std::string text;
+  for (Thread& thread : threads) {
+    if (any_in_mpi ? !thread.is_in_mpi : !text.empty()) continue;
+    if (thread.frames.size() > most_frames) thread.frames.resize(most_frames);
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", fmt::join(thread.frames, ", "));
+  }
+  return text;
 }
 
 Stacks::Stacks(const std::vector<pid_t>& processes) : processes_(processes) {
@@ -91,7 +119,7 @@ bool Stacks::start(Debugger& debugger) {
                                              "-p",   process.c_str(),
                                              "-ex",  "set width 0",
                                              "-ex",  "set print frame-arguments none",
-                                             "-ex",  "bt 40"};
+                                             "-ex",  "thread apply all -ascending bt 40"};
   std::array<char*, words.size() + 1> arguments = {};
   for (std::size_t i = 0; i < words.size(); ++i)
     arguments[i] = const_cast<char*>(words[i]);

@@ -10,8 +10,9 @@
 namespace macadam::boot {
 
 // Where processes are in their programs, "exchange (halo.c:40), main (halo.c:71)", from the
-// function of MPI outwards, by gdb, which is run on all of them at once and stops each for a
-// moment. What gdb prints is taken whenever somebody looks, so nobody waits for it.
+// function of MPI outwards, of all threads that are in one, else of the main one, by gdb, which is
+// run on all of them at once and stops each for a moment. What gdb prints is taken whenever
+// somebody looks, so nobody waits for it.
 class Stacks {
  public:
   using Clock = std::chrono::steady_clock;
@@ -49,7 +50,7 @@ class Stacks {
   bool too_late_ = false;
 };
 
-// What gdb's `bt` prints, as above; empty if there is no frame in it.
+// What gdb prints of all threads, the main one first, as above; empty if there is no frame in it.
 std::string read_stack(const std::string& backtrace);
 
 } // namespace macadam::boot

@@ -32,10 +32,12 @@ Waiting read_waiting(const std::string& text) {
     const Json json = Json::parse(text);
     result.in = json.value("waiting_in", "");
     result.what = json.value("waiting_for", "");
+    result.may_do_more = json.value("may_do_more", false);
     result.moves = json.value("moves", std::uint64_t{0});
     result.damage = json.value("error", "");
     for (const Json& row : member(json, "posted"))
-      result.posted.push_back({read_envelope(row, "source"), row.value("announced", false)});
+      result.posted.push_back(
+          {read_envelope(row, "source"), row.value("announced", false), row.value("probe", false)});
     for (const Json& row : member(json, "unexpected"))
       result.unexpected.push_back(read_envelope(row, "source"));
     for (const Json& row : member(json, "rendezvous"))

@@ -13,6 +13,11 @@ namespace macadam::boot {
 
 inline constexpr int any = -1; // rank or tag
 
+// "2"; "1 of another job": hang_report.h says how these are numbered.
+[[nodiscard]] inline std::string show_rank(int rank) {
+  return rank < any ? fmt::format("{} of another job", -2 - rank) : fmt::format("{}", rank);
+}
+
 // A message or a receive as both sides name it.
 struct Envelope {
   std::string comm;
@@ -20,15 +25,20 @@ struct Envelope {
   int tag = any;
   std::uint64_t bytes = 0;
 
-  // A message of MPI's own.
+  // A message of MPI's own: with a tag that users cannot give, or of a collective.
   [[nodiscard]] bool is_internal() const { return tag < any; }
+  [[nodiscard]] bool is_of_collective() const { return comm.ends_with(" (collective)"); }
+  [[nodiscard]] bool is_of_user() const { return !is_internal() && !is_of_collective(); }
   [[nodiscard]] std::string show_comm() const { return comm.empty() ? "" : " in " + comm; }
   [[nodiscard]] std::string show_tag() const {
     return tag == any ? "any tag" : fmt::format("tag {}", tag);
   }
+  [[nodiscard]] std::string show_without_bytes() const {
+    const std::string from = peer == any ? "any rank" : "rank " + show_rank(peer);
+    return fmt::format("{}, {}{}", from, show_tag(), show_comm());
+  }
   [[nodiscard]] std::string show() const {
-    const std::string from = peer == any ? "any rank" : fmt::format("rank {}", peer);
-    return fmt::format("{}, {}{}, {} bytes", from, show_tag(), show_comm(), bytes);
+    return fmt::format("{}, {} bytes", show_without_bytes(), bytes);
   }
 };
 
@@ -43,6 +53,7 @@ struct Rendezvous {
 struct Receive {
   Envelope envelope;
   bool announced = false;
+  bool probe = false; // that waits; no receive
 };
 
 struct InCollective {
@@ -68,6 +79,7 @@ struct InWindow {
 // One rank's text, read.
 struct Waiting {
   std::string in, what;
+  bool may_do_more = false;
   std::uint64_t moves = 0;
   std::vector<Receive> posted;
   std::vector<Envelope> unexpected;

@@ -104,7 +104,20 @@ std::string lines_of(const std::string& collective, const Times& times) {
   return lines;
 }
 
+// A run of the simulator, without its pattern.
+std::vector<std::string> simulation(const std::string& network, int ranks) {
+  const auto folder = std::filesystem::canonical("/proc/self/exe").parent_path();
+  return {folder / "macadam-simulate", "--json", "--quiet", "--preset", network, "--ranks",
+          std::to_string(ranks)};
+}
+
 } // namespace
+
+void check_network(const std::string& network) {
+  std::vector<std::string> command = simulation(network, 2);
+  command.emplace_back("pattern:barrier");
+  output_of(command);
+}
 
 std::string choose_levels(std::span<const LevelTimes> all) {
   std::vector<std::string> collectives;
@@ -123,20 +136,10 @@ std::vector<LevelTimes> measure_levels(const std::string& network, const std::st
                                        bool quick) {
   constexpr int machines = 8;
   const std::vector<int> widths = quick ? std::vector{2, 4} : std::vector{2, 4, 8, 16};
-  const auto folder = std::filesystem::canonical("/proc/self/exe").parent_path();
   std::vector<LevelTimes> times;
   for (const int width : widths) {
-    std::vector<std::string> command = {folder / "macadam-simulate",
-                                        "--json",
-                                        "--quiet",
-                                        "--stack",
-                                        "128",
-                                        "--preset",
-                                        network,
-                                        "--ranks",
-                                        std::to_string(machines * width),
-                                        "--ranks-per-node",
-                                        std::to_string(width)};
+    std::vector<std::string> command = simulation(network, machines * width);
+    command.insert(command.end(), {"--stack", "128", "--ranks-per-node", std::to_string(width)});
     if (!change.empty()) command.insert(command.end(), {"--change", change});
     command.emplace_back("pattern:rules");
     if (quick) command.emplace_back("only=barrier");

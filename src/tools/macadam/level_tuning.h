@@ -23,6 +23,9 @@ struct LevelTimes {
 // slower than on one level. Of leaders and slices the faster one on the most ranks of a machine.
 std::string choose_levels(std::span<const LevelTimes> times);
 
+// Throws std::runtime_error if the simulator does not know the network, which says why.
+void check_network(const std::string& network);
+
 // Simulates 8 machines of that network. `change`: values of it that are known better, as `macadam
 // simulate --change` takes them. Throws std::runtime_error.
 std::vector<LevelTimes> measure_levels(const std::string& network, const std::string& change,

@@ -176,6 +176,13 @@ int leave(const CLI::App& app, const CLI::Error& error, int argc, char** argv) {
   return 2;
 }
 
+// Says so if not: the file may be full that the output goes to.
+bool is_printed() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr, "macadam: the output could not be written: %s\n", std::strerror(errno));
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -204,6 +211,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Error& error) {
     return leave(app, error, argc, argv);
   }
+  int status = 0;
   try {
     if (simulate->parsed())
       run_simulator(argv + 1);
@@ -216,7 +224,7 @@ int main(int argc, char** argv) {
     else if (tracing->parsed())
       std::fputs(trace(trace_question).c_str(), stdout);
     else if (tuning->parsed())
-      return tune_and_print(tune_question);
+      status = tune_and_print(tune_question);
     else
       print_info(api);
   } catch (const macadam::base::Error& error) {
@@ -226,5 +234,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "macadam: %s\n", error.what());
     return 1;
   }
-  return 0;
+  return is_printed() ? status : 1;
 }

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -24,9 +24,10 @@ constexpr std::string_view place = "@REPORT@"; // of the data, in the form
 
 std::string read(const std::string& name) {
   std::ifstream file(name);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text; // what an iterator throws would not name the file
+  text << file.rdbuf();
   if (!file) throw std::runtime_error(name + " cannot be read: " + std::strerror(errno));
-  return text;
+  return text.str();
 }
 
 // The ranks of a report. Whatever else a JSON file may hold is refused.

@@ -275,6 +275,7 @@ TuneAnswer tune(const TuneQuestion& question) {
   const std::string path = question.output.empty() ? boot::tuned_file() : question.output;
   if (path.empty() && !question.only_print)
     throw std::runtime_error("neither XDG_CONFIG_HOME nor HOME is set; pass --output");
+  if (!question.network.empty()) check_network(question.network);
   const bool must_be_idle = !question.only_print && !question.despite_load;
   const Load before;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
