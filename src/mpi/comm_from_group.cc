@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Communicators of processes that have none in common yet: those of sessions.
 #include "mpi/calls.h"
-#include "mpi/collectives.h"
 #include "mpi/comm_create.h"
 #include "mpi/invitation.h"
+#include "mpi/joint.h"
 #include "mpi/process.h"
 
 #include <algorithm>
@@ -98,32 +98,22 @@ std::uint64_t agree_on_context(Process& self, const Group& group, int leader,
   return agreed.context;
 }
 
-// What the leaders of the two groups tell each other.
-struct Other {
-  std::uint64_t context = 0;
-  std::vector<Rank> ranks;
-};
-
-Other meet_leader(Process& self, const Group& local, Rank leader, const char* stringtag) {
+// How the leaders of two groups reach each other: they agree on a context for that.
+Route meet_leader(Process& self, Rank leader, const char* stringtag) {
   Invitation mine, theirs;
   mine.from = theirs.from = Invitation::From::other_leader;
   mine.tag = theirs.tag = stringtag;
   mine.context = self.instance->new_context();
-  mine.size = static_cast<std::uint64_t>(local.ranks.size());
   theirs.sender = leader;
   invite(self, leader, mine);
   await_invitation(self, theirs);
-  Other other{std::min(mine.context, theirs.context), {}};
-
-  std::vector<Rank> ours;
-  for (int i = 0; i < local.ranks.size(); ++i)
-    ours.push_back(local.ranks[i]);
-  other.ranks.resize(theirs.size);
-  const std::uint64_t sub_context = other.context + static_cast<std::uint64_t>(SubContext::create);
-  swap_bytes(self, leader, {sub_context, static_cast<std::int32_t>(self.job->rank()), create_tag},
-             static_cast<std::int32_t>(leader), ours.data(), ours.size() * sizeof(Rank),
-             other.ranks.data(), other.ranks.size() * sizeof(Rank));
-  return other;
+  const std::uint64_t context =
+      std::min(mine.context, theirs.context) + static_cast<std::uint64_t>(SubContext::create);
+  return {leader,
+          {context, self.job->rank(), create_tag},
+          {context, static_cast<std::int32_t>(leader), create_tag},
+          {},
+          MPI_ERR_PROC_ABORTED};
 }
 
 } // namespace
@@ -136,9 +126,10 @@ void comm_create_from_group(Process& self, Group& group, const char* stringtag, 
   if (group.ranks.size() == 0) return;
   check_member(group, "group");
   const std::uint64_t context = agree_on_context(self, group, 0, stringtag);
-  Communicator& made = make_communicator(self, context, share(group), nullptr, errhandler);
-  comm_set_info(self, made, info);
-  *newcomm = made.handle();
+  CommunicatorRef made(&make_communicator(self, context, share(group), nullptr, errhandler),
+                       {&self});
+  comm_set_info(self, *made, info);
+  *newcomm = made.release()->handle();
 }
 
 void intercomm_create_from_groups(Process& self, Group& local_group, int local_leader,
@@ -154,39 +145,22 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
                group.ranks.size());
   };
   check_leader(local_leader, local_group, "local_leader");
-  const bool leading = local_group.rank == local_leader;
-  const Group* other_side = nullptr;
-  if (leading) {
-    other_side = self.find<Group>(remote_group, base::ObjectKind::group);
+  // The local group needs a communicator, to hear what its leader has heard.
+  const std::uint64_t context = agree_on_context(self, local_group, local_leader, stringtag);
+  const CommunicatorRef local(
+      &make_communicator(self, context, share(local_group), nullptr, errhandler), {&self});
+  const auto way = [&] {
+    const auto* const other_side = self.find<Group>(remote_group, base::ObjectKind::group);
     if (other_side == nullptr)
       base::fail(MPI_ERR_GROUP,
                  "remote_group is no group; the local leader needs the group of the other side");
     check_leader(remote_leader, *other_side, "remote_leader");
-  }
-
-  // The local group needs a communicator, to hear what its leader has heard.
-  Communicator& local =
-      make_communicator(self, agree_on_context(self, local_group, local_leader, stringtag),
-                        share(local_group), nullptr, errhandler);
-  Other other;
-  if (leading) other = meet_leader(self, local_group, other_side->ranks[remote_leader], stringtag);
-  std::uint64_t facts[2] = {other.context, other.ranks.size()};
-  bcast_bytes(self, local, facts, sizeof facts, local_leader);
-  other.ranks.resize(facts[1]);
-  bcast_bytes(self, local, other.ranks.data(), other.ranks.size() * sizeof(Rank), local_leader);
-  release(self, local);
-  for (const Rank each : other.ranks) {
-    if (local_group.ranks.find(each) >= 0) {
-      base::fail(MPI_ERR_GROUP,
-                 "rank {} of the job is in both groups; those of an "
-                 "intercommunicator must be disjoint",
-                 each);
-    }
-  }
-  Group& remote = make_group(self, RankMap(std::move(other.ranks)), local_group.session);
-  Communicator& made = make_communicator(self, facts[0], share(local_group), &remote, errhandler);
-  comm_set_info(self, made, info);
-  *newintercomm = made.handle();
+    check_disjoint(local_group.ranks, other_side->ranks, MPI_ERR_GROUP);
+    return meet_leader(self, other_side->ranks[remote_leader], stringtag);
+  };
+  CommunicatorRef made(&join_groups(self, *local, local_leader, way), {&self});
+  comm_set_info(self, *made, info);
+  *newintercomm = made.release()->handle();
 }
 
 } // namespace macadam::mpi

@@ -10,6 +10,7 @@
 #include "io/two_phase.h"
 #include "io/view.h"
 #include "io/worker.h"
+#include "mpi/agree.h"
 #include "mpi/hints.h"
 #include "mpi/request.h"
 
@@ -159,19 +160,6 @@ void begin_split(Process& self, File& file, const char* name, bool writes, const
                  const void* buffer);
 void end_split(Process& self, File& file, const char* name, const void* buffer, MPI_Status* status);
 
-// Throws what went wrong here, or that it did on another rank: `what` could not be done to the
-// file. Collective.
-void agree(Process& self, File& file, const char* what, const std::optional<base::Error>& own);
-// Runs `act`: the error that it throws, if any.
-template <class Act>
-std::optional<base::Error> attempt(Act&& act) {
-  try {
-    act();
-    return {};
-  } catch (...) {
-    return base::caught("for a file");
-  }
-}
 // Positions of a view: of the end of the file, or the first etype behind it.
 [[nodiscard]] MPI_Offset end_of(const File& file);
 // What MPI_File_seek and its like mean: throws MPI_ERR_ARG if it is before the begin.

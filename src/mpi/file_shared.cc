@@ -70,8 +70,7 @@ void file_seek_shared(Process& self, File& file, MPI_Offset offset, int whence) 
   check_no_split(file);
   const MPI_Offset current = shared_position(self, file);
   MPI_Offset position = 0;
-  agree(self, file, "sought in",
-        attempt([&] { position = sought(file, offset, whence, current); }));
+  agree(self, *file.comm, attempt([&] { position = sought(file, offset, whence, current); }));
   set_shared_pointer(self, file, position);
 }
 

@@ -176,7 +176,7 @@ void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype
   const bool sequential = (file.amode & MPI_MODE_SEQUENTIAL) != 0;
   const MPI_Offset shared = sequential ? shared_position(self, file) : 0;
   std::shared_ptr<const io::View> view;
-  agree(self, file, "given a view", attempt([&] {
+  agree(self, *file.comm, attempt([&] {
           check_displacement(disp, sequential);
           const MPI_Offset begin =
               sequential ? file.view->offset_of(file.view->position_of(shared)) : disp;

@@ -2,6 +2,7 @@
 // Files opened, closed and asked about.
 #include "mpi/file.h"
 
+#include "mpi/agree.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
@@ -158,7 +159,7 @@ void open_on_disk(Process& self, File& file) {
   if (file.comm->rank() == 0) own = open_with(flags);
   share_error(self, *file.comm, 0, own);
   if (file.comm->rank() != 0) own = open_with(flags & ~(O_CREAT | O_EXCL));
-  agree(self, file, "opened", own);
+  agree(self, *file.comm, own);
 }
 
 void discard(Process& self, File& file) {
@@ -175,7 +176,7 @@ void open(Process& self, File& file, const Info* info) {
   agree_on_buffering(self, file, info);
   int first = file.amode;
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  agree(self, file, "opened", attempt([&] {
+  agree(self, *file.comm, attempt([&] {
           check_amode(file.amode);
           check_same(file.amode, first, "amode");
         }));
@@ -186,21 +187,6 @@ void open(Process& self, File& file, const Info* info) {
   file.position = end_of(file);
   set_shared_pointer(self, file, file.position);
 }
-
-} // namespace
-
-void agree(Process& self, File& file, const char* what, const std::optional<base::Error>& own) {
-  const std::int32_t code = own ? own->error_class : MPI_SUCCESS;
-  std::vector<std::int32_t> all(static_cast<std::size_t>(file.comm->size()));
-  allgather_bytes(self, *file.comm, &code, sizeof code, all.data());
-  if (own) throw *own;
-  const auto failed = std::ranges::find_if(all, [](int each) { return each != MPI_SUCCESS; });
-  if (failed == all.end()) return;
-  base::fail(*failed, "{} could not be {} by rank {} of the communicator", file.path, what,
-             failed - all.begin());
-}
-
-namespace {
 
 // Without the name of a file system in front, which ROMIO takes there: here all are the system's.
 std::string path_of(std::string_view filename) {
@@ -218,9 +204,11 @@ void file_open(Process& self, Communicator& comm, const char* filename, int amod
   *fh = MPI_FILE_NULL;
   check_intra(comm, "comm");
   Files& files = self.instance->files;
-  Communicator& own = duplicate_ranks(self, comm, "of a file");
-  own.name = fmt::format("file {}", filename);
-  File& file = *files.all.make(own, path_of(filename), amode);
+  CommunicatorRef own(&duplicate_ranks(self, comm), {&self});
+  own->name = fmt::format("file {}", filename);
+  own->of_library = true;
+  File& file = *files.all.make(*own, path_of(filename), amode);
+  own.release();
   files.live.push_back(file);
   file.errhandler = &share(self, *self.errors_of_files);
   try {
@@ -295,7 +283,7 @@ void check_size(const File& file, MPI_Offset size) {
 template <class Act>
 void set_size_by_first(Process& self, File& file, MPI_Offset size, Act&& act) {
   // When all have come, what they have begun before is done.
-  agree(self, file, "given its size", attempt([&] { check_size(file, size); }));
+  agree(self, *file.comm, attempt([&] { check_size(file, size); }));
   std::optional<base::Error> own;
   if (file.comm->rank() == 0) own = attempt(act);
   share_error(self, *file.comm, 0, own);
@@ -325,7 +313,7 @@ void file_set_atomicity(Process& self, File& file, int flag) {
   const int own = flag != 0 ? 1 : 0;
   int first = own;
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  agree(self, file, "made atomic or not", attempt([&] { check_same(own, first, "flag"); }));
+  agree(self, *file.comm, attempt([&] { check_same(own, first, "flag"); }));
   file.atomic = flag != 0;
 }
 

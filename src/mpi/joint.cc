@@ -236,23 +236,18 @@ std::vector<Rank> known(Process& self, const Roster& roster) {
 // All of both groups throw if one of them has an error. `route` is the leader's.
 void agree(Process& self, Communicator& local, int leader, const Route* route,
            const std::optional<base::Error>& error) {
-  const std::int32_t mine = error ? error->error_class : MPI_SUCCESS;
-  std::vector<std::int32_t> all(static_cast<std::size_t>(local.size()));
-  allgather_bytes(self, local, &mine, sizeof mine, all.data());
-  const auto first = std::ranges::find_if(all, [](std::int32_t e) { return e != MPI_SUCCESS; });
-  const std::int32_t ours = first != all.end() ? *first : MPI_SUCCESS;
+  const std::optional<Failed> failed = find_failed(self, local, error);
   std::optional<base::Error> others;
-  if (route != nullptr && !(route->owned && ours != MPI_SUCCESS)) {
-    std::int32_t theirs = MPI_SUCCESS;
-    try {
+  if (route != nullptr && !(route->owned && failed)) {
+    others = attempt([&] {
+      const std::int32_t ours = failed ? failed->error_class : MPI_SUCCESS;
+      std::int32_t theirs = MPI_SUCCESS;
       swap(self, *route, &ours, sizeof ours, &theirs, sizeof theirs);
       if (theirs != MPI_SUCCESS)
-        others.emplace(theirs, "a process of the other group could not meet the jobs of this one");
-    } catch (...) {
-      others = base::caught("to make a communicator");
-    }
+        base::fail(theirs, "a process of the other group could not meet the jobs of this one");
+    });
   }
-  if (first != all.end()) share_error(self, local, static_cast<int>(first - all.begin()), error);
+  if (failed) share_error(self, local, failed->rank, error);
   share_error(self, local, leader, others);
 }
 
@@ -275,13 +270,9 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
   Meeting meeting;
   Roster theirs;
   if (route != nullptr) {
-    try {
-      meeting = talk(self, local, *route, theirs);
-    } catch (...) {
-      error = base::caught("to make a communicator");
-      say_no_more(self, *route);
-      if (route->owned) error->error_class = route->gone; // wherever it has ended
-    }
+    error = attempt([&] { meeting = talk(self, local, *route, theirs); });
+    if (error) say_no_more(self, *route);
+    if (error && route->owned) error->error_class = route->gone; // wherever it has ended
   }
   share_error(self, local, leader, error);
   bcast_bytes(self, local, &meeting, sizeof meeting, leader);
@@ -291,23 +282,23 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, const 
   theirs.unpack(packed);
 
   std::vector<Rank> others;
-  try {
-    others = known(self, theirs);
-  } catch (...) {
-    error = base::caught("to meet another job");
-  }
+  error = attempt([&] { others = known(self, theirs); });
   if (meeting.joint != 0) agree(self, local, leader, route, error);
   if (error) throw base::Error(*error);
-  for (const Rank other : others) {
-    if (local.local->ranks.find(other) >= 0) {
-      base::fail(MPI_ERR_COMM,
-                 "rank {} of MPI_COMM_WORLD is in both groups; those of an "
-                 "intercommunicator must be disjoint",
-                 other);
-    }
-  }
-  Group& remote = make_group(self, RankMap(std::move(others)), local.local->session);
+  RankMap ranks(std::move(others));
+  check_disjoint(local.local->ranks, ranks, MPI_ERR_COMM);
+  Group& remote = make_group(self, std::move(ranks), local.local->session);
   return make_communicator(self, meeting.context, share(*local.local), &remote, *local.errhandler);
+}
+
+void check_disjoint(const RankMap& one, const RankMap& other, int error_class) {
+  const engine::Places places(one);
+  for (int i = 0; i < other.size(); ++i)
+    if (places(other[i]) >= 0)
+      base::fail(error_class,
+                 "rank {} of the job is in both groups; those of an intercommunicator must be "
+                 "disjoint",
+                 other[i]);
 }
 
 // Both use a context that no leader gives out, by the lesser of their names. A process may meet
@@ -332,25 +323,6 @@ boot::Universe& universe_of(Process& self, int error_class) {
   if (boot::Universe* const universe = self.job->universe()) return *universe;
   base::fail(error_class, "this process has no launcher that could start or find other jobs; start "
                           "the program by mpiexec");
-}
-
-void share_error(Process& self, Communicator& comm, int root,
-                 const std::optional<base::Error>& error) {
-  struct {
-    std::int32_t error_class = MPI_SUCCESS;
-    std::uint32_t bytes = 0;
-  } head;
-  std::string text;
-  if (comm.rank() == root && error) {
-    text = error->text;
-    head = {error->error_class, static_cast<std::uint32_t>(text.size())};
-  }
-  bcast_bytes(self, comm, &head, sizeof head, root);
-  if (head.error_class == MPI_SUCCESS) return;
-  text.resize(head.bytes);
-  bcast_bytes(self, comm, text.data(), text.size(), root);
-  if (comm.rank() != root) text = fmt::format("rank {} of {}: {}", root, describe(comm), text);
-  throw base::Error(head.error_class, text);
 }
 
 const boot::Job& meet(Process& self, const boot::JobTicket& ticket) {
@@ -394,7 +366,7 @@ std::vector<std::uint32_t> other_jobs(Process& self, const Communicator& comm) {
 
 // Whether no other group of this process has any of the communicator's other jobs, it has talked to
 // none of these jobs' processes but members, and the program has no operation with them under way.
-// Such a one on this communicator there is none.
+// (On this communicator none is left: the caller has waited for them.)
 bool is_last(Process& self, Communicator& comm) {
   std::uint32_t held = 1; // by the handle, and by sends that the program has freed
   self.instance->engine->for_each_send([&](const engine::SendRequest& send) {

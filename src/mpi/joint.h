@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "boot/universe.h"
+#include "mpi/agree.h"
 #include "mpi/communicator.h"
 #include "mpi/process.h"
 
@@ -56,9 +57,8 @@ Result await(Process& self, const boot::PendingResult<Result>& pending) {
   return await(self, *pending);
 }
 
-// All of an intracommunicator throw the error of rank `root`, or none does.
-void share_error(Process& self, Communicator& comm, int root,
-                 const std::optional<base::Error>& error);
+// Throws `error_class` if a process is in both groups, which an intercommunicator cannot have.
+void check_disjoint(const engine::RankMap& one, const engine::RankMap& other, int error_class);
 
 // Knows the job from now on, and may talk to its processes. The same job at each call; this
 // process's own for its own ticket.
@@ -93,13 +93,7 @@ Communicator& join_groups(Process& self, Communicator& local, int leader, Way&& 
   std::optional<Route> route;
   std::optional<base::Error> error;
   forget_ended(self);
-  if (local.rank() == leader) {
-    try {
-      route = way();
-    } catch (...) {
-      error = base::caught("to make a communicator");
-    }
-  }
+  if (local.rank() == leader) error = attempt([&] { route = way(); });
   return join_groups(self, local, leader, route ? &*route : nullptr, error);
 }
 

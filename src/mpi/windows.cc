@@ -2,16 +2,17 @@
 // Windows made, freed and asked about.
 #include "mpi/window.h"
 
+#include "mpi/agree.h"
 #include "mpi/calls.h"
 #include "mpi/collectives.h"
 #include "mpi/comm_create.h"
+#include "mpi/names.h"
 #include "mpi/process.h"
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 namespace macadam::mpi {
@@ -93,56 +94,26 @@ bool is_set(const Window& window, std::string_view key) {
 }
 
 // A window without memory yet.
-Window& make_window(Process& self, Communicator& comm, int flavor, const Info* info) {
+Window& make_window(Process& self, Communicator& comm, int flavor) {
   check_intra(comm, "comm");
-  Communicator& own = duplicate_ranks(self, comm, "of a window");
-  Window& window = *self.instance->windows.all.make(self, own, flavor);
+  CommunicatorRef own(&duplicate_ranks(self, comm), {&self});
+  own->name = "window " + number_of(own->p2p.context);
+  own->of_library = true;
+  Window& window = *self.instance->windows.all.make(self, *own, flavor);
+  own.release();
   self.instance->windows.live.push_back(window);
   window.errhandler = &share(self, self.errors_are_fatal);
-  window.hints.take(info, can_be);
-  window.rma.no_locks = is_set(window, "no_locks");
   return window;
 }
 
+// Nobody uses its memory any more.
 void discard(Process& self, Window& window) {
-  if (window.allocated != nullptr) self.instance->nearest().free(window.allocated);
+  const CommunicatorRef own(window.comm, {&self});
+  void* const allocated = window.allocated;
   drop(self, window.errhandler);
-  release(self, *window.comm);
   base::List<Window>::erase(window);
   give_back(self.instance->windows.all, window);
-}
-
-// Tells the others about this rank's memory, and learns of theirs.
-void join(Process& self, Window& window, void* memory, MPI_Aint bytes, MPI_Aint unit, Memory kind) {
-  window.base = memory;
-  window.size = bytes;
-  window.unit = static_cast<int>(std::min<MPI_Aint>(unit, INT_MAX));
-  // A rank that fails tells so, or the others would wait for it.
-  Exposure own;
-  std::string failure;
-  int code = MPI_SUCCESS;
-  try {
-    own = window.rma.register_window(memory, static_cast<std::uint64_t>(bytes),
-                                     static_cast<std::uint64_t>(unit));
-  } catch (const base::Error& error) {
-    failure = error.text;
-    code = error.error_class;
-    own.unit = 0;
-  }
-  std::vector<Exposure> all(static_cast<std::size_t>(window.ranks));
-  allgather_bytes(self, *window.comm, &own, sizeof own, all.data());
-  if (code == MPI_SUCCESS) {
-    const auto failed = std::ranges::find(all, std::uint64_t{0}, &Exposure::unit);
-    if (failed != all.end()) {
-      window.rma.deregister_window();
-      code = MPI_ERR_NO_MEM;
-      failure =
-          fmt::format("rank {} of the window could not expose its memory", failed - all.begin());
-    }
-  }
-  if (code != MPI_SUCCESS) throw base::Error(code, failure);
-  window.rma.join(std::move(all), kind);
-  if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, *window.comm); // rows are read
+  if (allocated != nullptr) self.instance->nearest().free(allocated);
 }
 
 // Memory of the library for a window, which local peers map, aligned as the user wants it; null for
@@ -170,8 +141,10 @@ void* allocate(Process& self, Window& window, MPI_Aint bytes, const char* functi
 template <class Fill>
 void create(Process& self, Communicator& comm, int flavor, const Info* info, MPI_Win* win,
             Fill&& fill) {
-  Window& window = make_window(self, comm, flavor, info);
+  Window& window = make_window(self, comm, flavor);
   try {
+    window.hints.take(info, can_be);
+    window.rma.no_locks = is_set(window, "no_locks");
     fill(window);
   } catch (...) {
     discard(self, window);
@@ -180,23 +153,22 @@ void create(Process& self, Communicator& comm, int flavor, const Info* info, MPI
   *win = window.handle();
 }
 
-// The least that the allocations of all ranks have in common: whether they succeeded.
-void* allocate_together(Process& self, Window& window, MPI_Aint bytes, const char* function) {
-  void* memory = nullptr;
-  std::string failure;
-  try {
-    memory = allocate(self, window, bytes, function);
-  } catch (const base::Error& error) {
-    failure = error.text;
-  }
-  const char mine = failure.empty() ? 1 : 0;
-  std::vector<char> all(static_cast<std::size_t>(window.ranks));
-  allgather_bytes(self, *window.comm, &mine, 1, all.data());
-  if (!failure.empty()) base::fail(MPI_ERR_NO_MEM, "{}", failure);
-  const auto without = std::ranges::find(all, 0);
-  if (without != all.end())
-    base::fail(MPI_ERR_NO_MEM, "rank {} of the window has no memory for it", without - all.begin());
-  return memory;
+// Exposes the memory that `find` gives, tells the others about it, and learns of theirs.
+template <class Find>
+void join(Process& self, Window& window, MPI_Aint bytes, MPI_Aint unit, Memory kind, Find&& find) {
+  Exposure own;
+  std::vector<Exposure> all;
+  agree(self, *window.comm, attempt([&] {
+          window.base = find();
+          own = window.rma.register_window(window.base, static_cast<std::uint64_t>(bytes),
+                                           static_cast<std::uint64_t>(unit));
+          all.resize(static_cast<std::size_t>(window.ranks));
+        }));
+  window.size = bytes;
+  window.unit = static_cast<int>(std::min<MPI_Aint>(unit, INT_MAX));
+  allgather_bytes(self, *window.comm, &own, sizeof own, all.data());
+  window.rma.join(std::move(all), kind);
+  if (rma::Exposures::row_bytes(window.ranks) != 0) barrier(self, *window.comm); // rows are read
 }
 
 // Found here, and not by the accesses of other ranks.
@@ -213,16 +185,17 @@ void check_memory(const void* memory, MPI_Aint size) {
 void win_create(Process& self, void* base, MPI_Aint size, MPI_Aint disp_unit, Info* info,
                 Communicator& comm, MPI_Win* win) {
   check_memory(base, size);
-  create(self, comm, MPI_WIN_FLAVOR_CREATE, info, win,
-         [&](Window& window) { join(self, window, base, size, disp_unit, Memory::own); });
+  create(self, comm, MPI_WIN_FLAVOR_CREATE, info, win, [&](Window& window) {
+    join(self, window, size, disp_unit, Memory::own, [&] { return base; });
+  });
 }
 
 void win_allocate(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info* info, Communicator& comm,
                   void* baseptr, MPI_Win* win) {
   create(self, comm, MPI_WIN_FLAVOR_ALLOCATE, info, win, [&](Window& window) {
-    void* const memory = allocate_together(self, window, size, "MPI_Win_allocate");
-    join(self, window, memory, size, disp_unit, Memory::own);
-    *static_cast<void**>(baseptr) = memory;
+    join(self, window, size, disp_unit, Memory::own,
+         [&] { return allocate(self, window, size, "MPI_Win_allocate"); });
+    *static_cast<void**>(baseptr) = window.base;
   });
 }
 
@@ -231,14 +204,13 @@ void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info*
   create(self, comm, MPI_WIN_FLAVOR_SHARED, info, win, [&](Window& window) {
     for (int rank = 0; rank < window.ranks; ++rank) {
       const engine::Rank each = (*window.comm->p2p.local)[rank];
-      const std::string_view network =
-          self.instance->engine->networks().reaching(each).limits().name;
-      if (network == "shm" || window.ranks == 1) continue;
+      const engine::Limits& network = self.instance->engine->networks().reaching(each).limits();
+      if (network.maps || window.ranks == 1) continue;
       base::fail(MPI_ERR_RMA_SHARED,
                  "rank {} of the communicator is reached over {}, so it shares no memory with this "
                  "one; MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes a communicator of those "
                  "that do",
-                 rank, network);
+                 rank, network.name);
     }
     const bool apart = is_set(window, "alloc_shared_noncontig");
     MPI_Aint own = size;
@@ -252,16 +224,17 @@ void win_allocate_shared(Process& self, MPI_Aint size, MPI_Aint disp_unit, Info*
       }
       own = window.comm->rank() == 0 ? sum : 0;
     }
-    void* const memory = allocate_together(self, window, own, "MPI_Win_allocate_shared");
-    join(self, window, memory, size, disp_unit, apart ? Memory::apart : Memory::together);
+    join(self, window, size, disp_unit, apart ? Memory::apart : Memory::together,
+         [&] { return allocate(self, window, own, "MPI_Win_allocate_shared"); });
     if (!apart) window.base = window.rma.address_of(window.comm->rank());
     *static_cast<void**>(baseptr) = window.base;
   });
 }
 
 void win_create_dynamic(Process& self, Info* info, Communicator& comm, MPI_Win* win) {
-  create(self, comm, MPI_WIN_FLAVOR_DYNAMIC, info, win,
-         [&](Window& window) { join(self, window, nullptr, 0, 1, Memory::attached); });
+  create(self, comm, MPI_WIN_FLAVOR_DYNAMIC, info, win, [&](Window& window) {
+    join(self, window, 0, 1, Memory::attached, [] { return nullptr; });
+  });
 }
 
 void win_attach(Process&, Window& window, void* base, MPI_Aint size) {
@@ -279,7 +252,6 @@ void win_free(Process& self, MPI_Win* win) {
   if (window.attributes) window.attributes->clear(window.handle());
   // Others may access our memory until they are here.
   barrier(self, *window.comm);
-  window.rma.deregister_window();
   self.handles.forget(window.handle());
   discard(self, window);
   *win = MPI_WIN_NULL;
@@ -310,16 +282,16 @@ void win_get_info(Process& self, Window& window, MPI_Info* info_used) {
 }
 
 void win_set_name(Process&, Window& window, const char* win_name) {
-  window.name.assign(win_name, ::strnlen(win_name, MPI_MAX_OBJECT_NAME - 1));
+  window.name = kept_name(win_name);
+  window.comm->name =
+      "window " + (window.name.empty() ? number_of(window.comm->p2p.context) : window.name);
 }
 
 void win_get_name(Process& self, MPI_Win win, char* win_name, int* resultlen) {
   const auto* window = self.find<Window>(win, base::ObjectKind::window);
   if (window == nullptr && win != MPI_WIN_NULL)
     base::fail(MPI_ERR_WIN, "win is no window, or one that was freed");
-  const std::string name = window != nullptr ? window->name : "MPI_WIN_NULL";
-  *resultlen = static_cast<int>(name.copy(win_name, MPI_MAX_OBJECT_NAME - 1));
-  win_name[*resultlen] = '\0';
+  hand_out_name(window != nullptr ? window->name : "MPI_WIN_NULL", win_name, resultlen);
 }
 
 // --- Synchronisation.
@@ -333,21 +305,6 @@ void check_asserts(int found, int allowed, const char* names) {
   if ((found & ~allowed) != 0) {
     base::fail(MPI_ERR_ASSERT, "assert is {}, which is not made of {} or 0", found, names);
   }
-}
-
-// The members of a group as ranks of the window.
-std::vector<int> ranks_of(const Window& window, const Group& group) {
-  std::vector<int> ranks;
-  for (int i = 0; i < group.ranks.size(); ++i) {
-    const int rank = window.comm->local->ranks.find(group.ranks[i]);
-    if (rank < 0) {
-      base::fail(MPI_ERR_GROUP,
-                 "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in the window's group", i,
-                 group.ranks[i]);
-    }
-    ranks.push_back(rank);
-  }
-  return ranks;
 }
 
 } // namespace
@@ -410,12 +367,12 @@ void win_sync(Process&, Window& window) {
 void win_post(Process&, Group& group, int assert, Window& window) {
   check_asserts(assert, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT,
                 "MPI_MODE_NOCHECK, MPI_MODE_NOSTORE, MPI_MODE_NOPUT");
-  window.rma.post(ranks_of(window, group), (assert& MPI_MODE_NOCHECK) != 0);
+  window.rma.post(ranks_in(*window.comm, group), (assert& MPI_MODE_NOCHECK) != 0);
 }
 
 void win_start(Process&, Group& group, int assert, Window& window) {
   check_asserts(assert, MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK");
-  window.rma.start(ranks_of(window, group), assert != 0);
+  window.rma.start(ranks_in(*window.comm, group), assert != 0);
 }
 
 void win_complete(Process&, Window& window) {

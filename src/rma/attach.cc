@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <span>
 
@@ -42,8 +43,9 @@ std::span<const Attached> holding(std::span<const Attached> all, std::uint64_t f
 
 } // namespace
 
-// Changes the list; its version is odd meanwhile.
+// Changes the list; its version is odd meanwhile, and the others wait.
 void Window::publish_attached(auto&& change) {
+  static_assert(noexcept(change()));
   Attachments& header = reinterpret_cast<Control*>(control_)->attachments;
   std::atomic_ref version(header.version);
   version.fetch_add(1);
@@ -55,30 +57,29 @@ void Window::publish_attached(auto&& change) {
   version.fetch_add(1);
 }
 
-// A longer list is another one: a reader of the old one finds it as it was.
+// Room for so many, here and in the list. A longer list is another one: a reader of the old one
+// finds it as it was.
 void Window::reserve_attached(std::size_t count) {
   if (count <= attached_room_) return;
   Transport& near = engine_.networks().nearest();
-  Transport& far = far_;
   const std::size_t room = std::max(first_room, 2 * attached_room_);
   const std::size_t bytes = room * sizeof(Attached);
-  void* const memory = near.allocate(bytes);
+  own_attached_.reserve(room);
+  attached_lists_.reserve(attached_lists_.size() + 1);
+  const auto free = [&near](void* block) { near.free(block); };
+  std::unique_ptr<void, decltype(free)> memory(near.allocate(bytes), free);
   if (memory == nullptr) {
     base::fail(MPI_ERR_NO_MEM, "no memory of {} to list {} regions of attached memory: {}",
                near.limits().name, room, near.why_not_allocated());
   }
   Attached list;
-  list.address = reinterpret_cast<std::uint64_t>(memory);
-  list.near = near.register_region(memory, bytes);
-  list.far = &far == &near ? list.near : far.register_region(memory, bytes);
+  list.address = reinterpret_cast<std::uint64_t>(memory.get());
+  list.keys = register_both(memory.get(), bytes);
   attached_lists_.push_back(list);
-  attached_list_ = new (memory) Attached[room];
+  attached_list_ = new (memory.release()) Attached[room];
   attached_room_ = room;
-  publish_attached([&] {
-    Attachments& header = reinterpret_cast<Control*>(control_)->attachments;
-    header.near_list = list.near;
-    header.far_list = list.far;
-  });
+  publish_attached(
+      [&]() noexcept { reinterpret_cast<Control*>(control_)->attachments.list = list.keys; });
 }
 
 void Window::attach(void* memory, std::uint64_t bytes) {
@@ -87,6 +88,7 @@ void Window::attach(void* memory, std::uint64_t bytes) {
                "memory is attached to dynamic windows only (MPI_Win_create_dynamic)");
   }
   if (bytes == 0) return own_empty_.push_back(memory); // nobody can access it
+  reserve_attached(own_attached_.size() + 1);
   const auto address = reinterpret_cast<std::uint64_t>(memory);
   const auto next = std::ranges::upper_bound(own_attached_, address, {}, &Attached::address);
   const auto check_apart = [&](const Attached& other) {
@@ -97,12 +99,8 @@ void Window::attach(void* memory, std::uint64_t bytes) {
   };
   if (next != own_attached_.end()) check_apart(*next);
   if (next != own_attached_.begin()) check_apart(*(next - 1));
-  reserve_attached(own_attached_.size() + 1);
-  Transport& near = engine_.networks().nearest();
-  Transport& far = far_;
-  Attached added{address, bytes, near.register_region(memory, bytes), {}};
-  added.far = &far == &near ? added.near : far.register_region(memory, bytes);
-  publish_attached([&] { own_attached_.insert(next, added); });
+  const Attached added{address, bytes, register_both(memory, bytes)};
+  publish_attached([&]() noexcept { own_attached_.insert(next, added); });
 }
 
 void Window::detach(const void* memory) {
@@ -122,11 +120,8 @@ void Window::detach(const void* memory) {
                own_attached_.size());
   }
   const Attached gone = *found;
-  publish_attached([&] { own_attached_.erase(found); });
-  Transport& near = engine_.networks().nearest();
-  Transport& far = far_;
-  if (&far != &near) far.deregister_region(gone.far);
-  near.deregister_region(gone.near);
+  publish_attached([&]() noexcept { own_attached_.erase(found); });
+  deregister_both(gone.keys);
 }
 
 // Learns what the target has attached now.
@@ -155,8 +150,7 @@ void Window::refresh(Target& target) {
     if (header.version == target.version) return true;
     target.attached.resize(header.count);
     if (header.count > 0) {
-      copy(target.attached.data(), target.is_near ? header.near_list : header.far_list,
-           header.count * sizeof(Attached));
+      copy(target.attached.data(), target.memory_of(header.list), header.count * sizeof(Attached));
     }
     const std::uint64_t version = header.version;
     read_header();
@@ -181,9 +175,9 @@ Reach Window::reach_attached(Target& target, const Place& place, std::uint64_t f
   if (target.rank == rank()) return {reinterpret_cast<std::byte*>(address), {}, address};
   const Attached& first = regions.front();
   const Attached& last = regions.back();
-  const RemoteMemory memory = target.memory_of(first);
+  const RemoteMemory memory = target.memory_of(first.keys);
   const bool one_key = std::ranges::all_of(regions, [&](const Attached& each) {
-    const RemoteMemory its = target.memory_of(each);
+    const RemoteMemory its = target.memory_of(each.keys);
     return its.key == memory.key && its.address - memory.address == each.address - first.address;
   });
   if (!one_key) return {{}, {}, address, {regions.begin(), regions.end()}};

@@ -28,13 +28,12 @@ struct TicketLock {
   std::uint64_t writers = 0;
 };
 
-// Where the list of attached memory of a dynamic window is (attach.h). `version` grows with every
+// Where the list of attached memory of a dynamic window is (attach.cc). `version` grows with every
 // change and is odd while one is made.
 struct Attachments {
   std::uint64_t version = 0;
   std::uint64_t count = 0;
-  engine::RemoteMemory near_list;
-  engine::RemoteMemory far_list;
+  BothKeys list;
 };
 
 struct Control {

@@ -10,13 +10,17 @@
 
 namespace macadam::rma {
 
-// What a rank tells the others when a window is made. `near` is its nearest network, `far` the one
-// that connects all ranks; the same if it has one only.
+// A region's keys: of its owner's nearest network, and of the one that connects all ranks; the same
+// if it has one only.
+struct BothKeys {
+  engine::RemoteMemory near;
+  engine::RemoteMemory far;
+};
+
+// What a rank tells the others when a window is made.
 struct Exposure {
-  engine::RemoteMemory near_data;
-  engine::RemoteMemory far_data;
-  engine::RemoteMemory near_control;
-  engine::RemoteMemory far_control;
+  BothKeys data;
+  BothKeys control;
   std::uint64_t bytes = 0;
   std::uint64_t unit = 1;    // displacement unit, bytes
   bool mapped = false;       // its memory is in the address space of the ranks near it

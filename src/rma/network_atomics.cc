@@ -107,7 +107,7 @@ bool Window::find_words(const Target& target, const Reach& to, std::span<const S
       if (next == target.attached.begin()) return false;
       const Attached& holding = *(next - 1);
       if (place + bytes > holding.address + holding.bytes) return false; // in several
-      memory = {holding.far.address + (place - holding.address), holding.far.key};
+      memory = {holding.keys.far.address + (place - holding.address), holding.keys.far.key};
     }
     if (memory.address % word_bytes != 0) return false;
     for (std::uint64_t at = 0; at < bytes; at += word_bytes)

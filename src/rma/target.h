@@ -47,8 +47,7 @@ struct Batch final : Waiter {
 struct Attached {
   std::uint64_t address = 0; // of the owner
   std::uint64_t bytes = 0;
-  engine::RemoteMemory near;
-  engine::RemoteMemory far;
+  BothKeys keys;
 };
 
 // Where a place is: `here` in our address space, if it is mapped there, and `there` for the
@@ -76,8 +75,8 @@ struct alignas(64) Target final : Waiter {
     return failed || peer->state == engine::PeerState::failed;
   }
 
-  [[nodiscard]] engine::RemoteMemory memory_of(const Attached& region) const {
-    return is_near ? region.near : region.far;
+  [[nodiscard]] engine::RemoteMemory memory_of(const BothKeys& keys) const {
+    return is_near ? keys.near : keys.far;
   }
 
   // The short way: its memory in our address space, while an access epoch is open. Null otherwise.

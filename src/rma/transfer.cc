@@ -92,7 +92,7 @@ void for_each_key(const Target& target, const Reach& to, std::uint64_t offset, s
   for (std::size_t done = 0; done < bytes; ++region) {
     const std::uint64_t before = address + done - region->address;
     const std::size_t n = std::min<std::uint64_t>(bytes - done, region->bytes - before);
-    const RemoteMemory memory = target.memory_of(*region);
+    const RemoteMemory memory = target.memory_of(region->keys);
     access(RemoteMemory{memory.address + before, memory.key}, done, n);
     done += n;
   }

@@ -36,12 +36,42 @@ Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& tea
       team_(team), layout_(team.size()), byte_(byte), prefers_messages_(by_messages),
       counters_(counters) {}
 
-Window::~Window() = default;
+Window::~Window() {
+  if (control_ == nullptr) return;
+  messages_.reset();
+  Transport& near = engine_.networks().nearest();
+  deregister_both(own_.data);
+  deregister_both(own_.control);
+  for (const Attached& each : own_attached_)
+    deregister_both(each.keys);
+  for (const Attached& list : attached_lists_) {
+    deregister_both(list.keys);
+    near.free(reinterpret_cast<void*>(list.address));
+  }
+  near.free(control_);
+}
+
+BothKeys Window::register_both(void* memory, std::size_t bytes) {
+  Transport& near = engine_.networks().nearest();
+  const RemoteMemory key = near.register_region(memory, bytes);
+  if (&far_ == &near) return {key, key};
+  try {
+    return {key, far_.register_region(memory, bytes)};
+  } catch (...) {
+    near.deregister_region(key);
+    throw;
+  }
+}
+
+// Of keys that were not given, too.
+void Window::deregister_both(const BothKeys& keys) noexcept {
+  Transport& near = engine_.networks().nearest();
+  if (&far_ != &near) far_.deregister_region(keys.far);
+  near.deregister_region(keys.near);
+}
 
 Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_t unit) {
   Transport& near = engine_.networks().nearest();
-  Transport& far = far_;
-  own_ = {};
   own_.shares = near.limits().maps;
   for (int rank = 0; rank < size(); ++rank)
     own_.shares = own_.shares && near.reaches((*team_.local)[rank]);
@@ -56,28 +86,21 @@ Exposure Window::register_window(void* memory, std::uint64_t bytes, std::uint64_
   std::memset(control_, 0, block);
   new (control_) Control;
   memory_ = static_cast<std::byte*>(memory);
-  try {
-    own_.near_control = near.register_region(control_, block);
-    own_.far_control = &far == &near ? own_.near_control : far.register_region(control_, block);
-    own_.near_data = near.register_region(memory, bytes);
-    own_.far_data = &far == &near ? own_.near_data : far.register_region(memory, bytes);
-  } catch (...) {
-    deregister_window();
-    throw;
-  }
+  own_.control = register_both(control_, block);
+  own_.data = register_both(memory, bytes);
   own_.bytes = bytes;
   own_.unit = unit;
-  own_.mapped = near.is_mapped(own_.near_control) && (bytes == 0 || near.is_mapped(own_.near_data));
+  own_.mapped = near.is_mapped(own_.control.near) && (bytes == 0 || near.is_mapped(own_.data.near));
   return own_;
 }
 
 void Window::join(std::vector<Exposure> all, Memory memory) {
   memory_is_ = memory;
   if (memory == Memory::together) { // shared memory only, so it is all the same network
-    whole_ = all[0].near_data;
+    whole_ = all[0].data.near;
     std::uint64_t offset = 0;
     for (Exposure& each : all) {
-      each.near_data = each.far_data = {whole_.address + offset, whole_.key};
+      each.data.near = each.data.far = {whole_.address + offset, whole_.key};
       offset += each.bytes;
     }
   }
@@ -95,15 +118,14 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   data_by_processor_ = atomics_by_processor_ && memory != Memory::attached &&
                        (memory == Memory::together ||
                         every([](const Exposure& e) { return e.mapped || e.bytes == 0; }));
-  const Transport& far = far_;
-  if (!atomics_by_processor_ && !far.limits().atomics) {
+  if (!atomics_by_processor_ && !far_.limits().atomics) {
     base::fail(MPI_ERR_UNSUPPORTED_OPERATION,
                "the ranks of the window share no memory, and the adapter of {} has no atomic "
                "operations, by which they would synchronise",
-               far.limits().name);
+               far_.limits().name);
   }
   // Neighbours may be unable to copy what is not mapped; nobody knows before he meets them.
-  const bool near = engine_.networks().nearest().is_mapped(own_.near_control);
+  const bool near = engine_.networks().nearest().is_mapped(own_.control.near);
   const bool needed = prefers_messages_ || (near && !data_by_processor_);
   const bool shared = memory == Memory::apart || memory == Memory::together;
   if (size() > 1 && needed && !shared) {
@@ -149,10 +171,9 @@ Target& Window::meet(int rank) {
 
 void Window::find_memory(Target& target, const Exposure& exposure) {
   Transport& network = *target.peer->transport;
-  Transport& far = far_;
-  target.is_near = &network != &far;
-  target.data = target.is_near ? exposure.near_data : exposure.far_data;
-  target.control = target.is_near ? exposure.near_control : exposure.far_control;
+  target.is_near = &network != &far_;
+  target.data = target.memory_of(exposure.data);
+  target.control = target.memory_of(exposure.control);
   const bool own = target.rank == rank();
   target.control_here =
       own ? control_ : network.mapped(*target.link, target.control, layout_.bytes(exposure.shares));
@@ -177,10 +198,10 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
     return;
   }
   engine::PeerState ignored;
-  target.atomics_network = &far;
-  target.atomics_link = target.is_near ? &far.connect(target.peer->rank, ignored) : target.link;
-  target.atomics_control = exposure.far_control;
-  target.atomics_data = exposure.far_data;
+  target.atomics_network = &far_;
+  target.atomics_link = target.is_near ? &far_.connect(target.peer->rank, ignored) : target.link;
+  target.atomics_control = exposure.control.far;
+  target.atomics_data = exposure.data.far;
 }
 
 void Window::leave() {
@@ -201,27 +222,6 @@ void Window::leave() {
   }
   // A word still on its way would meet a revoked key.
   targets_.for_each([this](Target& target) { wait_landed(target); });
-}
-
-void Window::deregister_window() {
-  messages_.reset();
-  Transport& near = engine_.networks().nearest();
-  Transport& far = far_;
-  const auto revoke = [&](RemoteMemory& here, RemoteMemory& there) {
-    if (&far != &near) far.deregister_region(there);
-    near.deregister_region(here);
-    here = there = {};
-  };
-  revoke(own_.near_data, own_.far_data);
-  revoke(own_.near_control, own_.far_control);
-  for (Attached& each : own_attached_)
-    revoke(each.near, each.far);
-  for (Attached& list : attached_lists_) {
-    revoke(list.near, list.far);
-    near.free(reinterpret_cast<void*>(list.address));
-  }
-  near.free(std::exchange(control_, nullptr));
-  targets_.clear();
 }
 
 } // namespace macadam::rma

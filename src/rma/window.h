@@ -85,11 +85,13 @@ class Window {
          const datatype::Type& byte, bool by_messages, Counters& counters);
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
+  // Nobody uses the memory any more: revokes its keys.
   ~Window();
 
   // --- Making and ending it: collective; the caller exchanges and synchronises.
 
-  // Exposes this rank's memory, and tells what the others must know. Throws MPI_ERR_NO_MEM.
+  // Exposes this rank's memory, and tells what the others must know. Throws MPI_ERR_NO_MEM; after
+  // that, as after any failure of join(), the window can only be destroyed.
   Exposure register_window(void* memory, std::uint64_t bytes, std::uint64_t unit);
   // `all` is what all ranks have told, by rank. Nobody meets another before all have joined, as
   // what one rank has not kept it reads from others.
@@ -102,8 +104,6 @@ class Window {
   void join(std::vector<Exposure> all, Memory memory);
   // Throws MPI_ERR_RMA_SYNC if an epoch is open. Then nothing of ours is on its way any more.
   void leave();
-  // Nobody uses the memory any more: revokes its keys.
-  void deregister_window();
 
   [[nodiscard]] int rank() const { return team_.rank; }
   [[nodiscard]] int size() const { return team_.size(); }
@@ -116,7 +116,7 @@ class Window {
   [[nodiscard]] std::uint64_t unit_of(int rank) { return target(rank).unit; }
   // The first rank that has memory; the last one if none has.
   [[nodiscard]] int first_with_memory() const { return first_with_memory_; }
-  // No_locks was promised.
+  // The info hint no_locks: lock() and lock_all() throw MPI_ERR_RMA_SYNC.
   bool no_locks = false;
 
   // --- Access. The origin's memory may be used until the operation is complete locally.
@@ -218,7 +218,8 @@ class Window {
   Target& meet(int rank);
   [[nodiscard]] Exposure exposure_of(int rank);
   void find_memory(Target& target, const Exposure& exposure);
-  void release_control();
+  [[nodiscard]] BothKeys register_both(void* memory, std::size_t bytes);
+  void deregister_both(const BothKeys& keys) noexcept;
 
   // epoch.cc
   Target& opened(int rank);

@@ -325,10 +325,6 @@ inline std::string ExploredNetwork::run(const Program& program) {
     if (wrong_.empty() && !rank->fiber->ended())
       wrong_ = fmt::format("rank {} waits for ever", rank->number);
   }
-  if (wrong_.empty()) {
-    for (const auto& rank : ranks_)
-      rank->window.deregister_window();
-  }
   return wrong_;
 }
 

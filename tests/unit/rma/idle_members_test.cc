@@ -79,7 +79,6 @@ Kept kept_of(int ranks, bool maps) {
     }
     after = allocated();
     window.leave();
-    window.deregister_window();
   }
   return {static_cast<double>(after - before), static_cast<double>(network.all_allocated())};
 }
