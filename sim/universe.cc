@@ -189,12 +189,13 @@ Asked Exchange::later(Rank& rank, std::function<void(Question&)> what) {
   return asked;
 }
 
-void Exchange::time_out(const Asked& asked, std::optional<double> longest, const char* what) {
+void Exchange::time_out(const Asked& asked, std::optional<double> longest, int error_class,
+                        const char* what) {
   if (!longest) return;
   auto* const kept = new Asked(asked);
-  scheduler_.at(scheduler_.now() + from_ns(*longest * 1e9), [this, kept, what] {
+  scheduler_.at(scheduler_.now() + from_ns(*longest * 1e9), [this, kept, error_class, what] {
     const std::unique_ptr<Asked> once(kept);
-    fail(*once, MPI_ERR_OTHER, fmt::format("{} in time (info key timeout)", what));
+    fail(*once, error_class, fmt::format("{} in time (info key timeout)", what));
   });
 }
 
@@ -250,7 +251,7 @@ Asked Exchange::accept(Rank& rank, const std::string& port, std::optional<double
   if (found == ports_.end() || found->second.owner != &rank)
     base::fail(MPI_ERR_PORT, "this process has no port '{}' open", port);
   Asked asked = ask(rank);
-  time_out(asked, longest, "nobody has connected");
+  time_out(asked, longest, MPI_ERR_OTHER, "nobody has connected");
   found->second.accepting.push_back(asked);
   match(found->second);
   return asked;
@@ -260,7 +261,7 @@ Asked Exchange::connect(Rank& rank, const std::string& port, std::optional<doubl
   Asked asked = ask(rank);
   const auto found = ports_.find(port);
   if (found == ports_.end()) base::fail(MPI_ERR_PORT, "nobody has a port '{}' open", port);
-  time_out(asked, longest, "nobody has accepted");
+  time_out(asked, longest, MPI_ERR_PORT, "nobody has accepted");
   found->second.connecting.push_back(asked);
   match(found->second);
   return asked;

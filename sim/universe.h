@@ -80,7 +80,8 @@ class Exchange {
   Asked later(Rank& rank, std::function<void(Question&)> what);
   void close(const Asked& asked);
   void fail(const Asked& asked, int error, std::string text);
-  void time_out(const Asked& asked, std::optional<double> longest, const char* what);
+  void time_out(const Asked& asked, std::optional<double> longest, int error_class,
+                const char* what);
   void match(Port& port);
   void introduce(const Asked& one, const Asked& other);
   void close_port(std::map<std::string, Port>::iterator port, const char* why);

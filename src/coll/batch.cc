@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace macadam::coll {
-namespace {
-
-constexpr const char* on_the_way = "for what is on its way between ranks";
-
-} // namespace
 
 void Batch::send(int to, const Data& data) noexcept {
   const engine::Team& team = *comm_.team;

@@ -11,6 +11,9 @@
 
 namespace macadam::coll {
 
+// What memory is lacking for, in errors.
+inline constexpr const char* on_the_way = "for what is on its way between ranks";
+
 // Sends and receives in flight together; co_await waits for all of them, and not at all if they are
 // done already. Usable again afterwards. The first error is thrown by co_await, when the others are
 // finished too, so that no buffer is written later.

@@ -261,30 +261,40 @@ void Panels::list(base::CounterList& list) const {
            refused_);
 }
 
-Board* Boards::begin(std::int32_t tag) {
+Boards::Entry& Boards::made_entry(std::int32_t tag) {
+  constexpr std::size_t shared = 2 * Sequence::tags; // as Machines numbers them
   const auto at = static_cast<std::size_t>(tag);
-  if (at >= entries_.size()) [[unlikely]]
-    entries_.resize(at + 1);
-  Entry& entry = entries_[at];
+  if (at < entries_.size()) [[likely]]
+    return entries_[at];
+  if (at >= shared) return own_[tag];
+  entries_.resize(at + 1);
+  return entries_[at];
+}
+
+Board* Boards::begin(std::int32_t tag) {
+  Entry& entry = made_entry(tag);
   if (entry.begun < 2) ++entry.begun;
   return entry.board.get();
 }
 
 void Boards::put(std::int32_t tag, std::unique_ptr<Board> board) {
-  Entry& entry = entries_[static_cast<std::size_t>(tag)];
+  Entry& entry = made_entry(tag);
   entry.board = std::move(board);
   entry.tried = true;
 }
 
 void Boards::leave(std::int32_t tag, Panels& panels) noexcept {
-  if (find(tag) != nullptr) panels.retire(std::move(entries_[static_cast<std::size_t>(tag)].board));
+  if (find(tag) != nullptr) panels.retire(std::move(made_entry(tag).board));
+  own_.erase(tag);
 }
 
 void Boards::leave(Panels& panels) noexcept {
-  for (Entry& entry : entries_) {
+  for (Entry& entry : entries_)
     if (entry.board != nullptr) panels.retire(std::move(entry.board));
-  }
+  for (auto& [tag, entry] : own_)
+    if (entry.board != nullptr) panels.retire(std::move(entry.board));
   entries_.clear();
+  own_.clear();
 }
 
 namespace {
@@ -355,8 +365,8 @@ Task make_board(Comm& comm) {
   try {
     std::vector<std::byte*> mapped = map_all(comm, offer, panel);
     if (!mapped.empty()) board = std::make_unique<Board>(comm, std::move(mapped));
-  } catch (const base::Error&) {
-    // No room in this address space: the others hear of it.
+  } catch (const std::exception&) {
+    // No room in this address space, or no memory: the others hear of it.
   }
   Scratch votes(comm, ranks);
   int agreed = 0;

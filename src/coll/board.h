@@ -4,12 +4,14 @@
 #include "coll/called.h"
 #include "coll/comm.h"
 #include "coll/panels.h"
+#include "coll/sequence.h"
 #include "coll/task.h"
 #include "engine/word_wait.h"
 
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -206,16 +208,16 @@ class Boards {
   [[nodiscard]] Board* begin(std::int32_t tag);
   // Whether that one is to make it, or has tried to.
   [[nodiscard]] bool is_due(std::int32_t tag) const {
-    const Entry& entry = entries_[static_cast<std::size_t>(tag)];
-    return !entry.tried && (tag == 0 || entry.begun > 1);
+    const Entry* const known = entry(tag);
+    return !known->tried && (tag == 0 || known->begun > 1);
   }
   [[nodiscard]] Board* find(std::int32_t tag) const {
-    const auto at = static_cast<std::size_t>(tag);
-    return at < entries_.size() ? entries_[at].board.get() : nullptr;
+    const Entry* const known = entry(tag);
+    return known != nullptr ? known->board.get() : nullptr;
   }
   // Null: it cannot be made.
   void put(std::int32_t tag, std::unique_ptr<Board> board);
-  // Nothing comes with this tag any more.
+  // Nothing comes with this tag any more, which is a persistent collective's.
   void leave(std::int32_t tag, Panels& panels) noexcept;
   // The communicator is freed.
   void leave(Panels& panels) noexcept;
@@ -226,7 +228,18 @@ class Boards {
     std::uint8_t begun = 0; // at most 2
     bool tried = false;
   };
-  std::vector<Entry> entries_;
+  // Null if none has begun with this tag.
+  [[nodiscard]] const Entry* entry(std::int32_t tag) const {
+    const auto at = static_cast<std::size_t>(tag);
+    if (at < entries_.size()) [[likely]]
+      return &entries_[at];
+    const auto own = own_.find(tag);
+    return own != own_.end() ? &own->second : nullptr;
+  }
+  [[nodiscard]] Entry& made_entry(std::int32_t tag);
+
+  std::vector<Entry> entries_;        // by the first tags, which most collectives share
+  std::map<std::int32_t, Entry> own_; // by the others, each of one persistent collective
 };
 
 class Collective;

@@ -37,9 +37,11 @@ void copy(const Data& from, const Data& to) {
 
 Scratch::Scratch(const Comm& comm, const datatype::Type& type, MPI_Count count)
     : shared_(*comm.shared) {
-  // The first and last byte of the data, seen from the buffer's address. An extent may be negative.
+  // The first and last byte of the data, seen from the buffer's address, which is aligned for what
+  // users' operations find there. An extent may be negative.
+  constexpr MPI_Count aligned = ~MPI_Count{15};
   const MPI_Count last = count > 0 ? (count - 1) * type.extent() : 0;
-  const MPI_Count low = std::min<MPI_Count>(last, 0) + type.true_lb();
+  const MPI_Count low = (std::min<MPI_Count>(last, 0) + type.true_lb()) & aligned;
   const MPI_Count high = std::max<MPI_Count>(last, 0) + type.true_ub();
   take(count > 0 ? static_cast<std::size_t>(high - low) : 0);
   data_ = {address_ - low, count, &type};

@@ -74,8 +74,8 @@ struct Comm {
 
   [[nodiscard]] int rank() const { return team->rank; }
   [[nodiscard]] int size() const { return team->size(); }
-  // By which algorithm; the same answer on all ranks. `may_share`: not
-  // false for what no board can take. `even`: blocks, if any, are of one length.
+  // By which algorithm; the same answer on all ranks. `may_share`: false for data that no board can
+  // take. `even`: blocks, if any, are of one length.
   [[nodiscard]] Algorithm choose(Kind kind, std::uint64_t bytes, bool ordered = false,
                                  bool may_share = true, bool even = true) const; // board.h
   // `bytes` contiguous bytes at `address` (never written if they are only sent).

@@ -114,6 +114,12 @@ Comm Machines::inside(const Comm& comm) {
   return team;
 }
 
+void Machines::leave(std::int32_t tag, Resources& shared) noexcept {
+  boards_.leave(inside_tag(tag), shared.panels);
+  shared.engine.drop_channel(context, inside_tag(tag), inside_ranks_);
+  shared.engine.drop_channel(context, across_tag(tag), across_ranks_);
+}
+
 Comm Machines::across(const Comm& comm) const {
   Comm team(*comm.shared, across_, across_tag(comm.tag));
   team.frequent = comm.frequent;

@@ -47,7 +47,7 @@ class Machines {
   [[nodiscard]] bool in_order() const { return in_order_; }
 
   // Nothing comes with this tag any more, or at all.
-  void leave(std::int32_t tag, Panels& panels) noexcept { boards_.leave(inside_tag(tag), panels); }
+  void leave(std::int32_t tag, Resources& shared) noexcept;
   void leave(Panels& panels) noexcept { boards_.leave(panels); }
 
   // Messages of the teams have this context, so that ranks may be numbered anew; 0: the

@@ -86,6 +86,7 @@ Task reduce_scatter_on(Comm& comm, Data mine, Blocks blocks, Data result, const 
 // m bytes out and in, m bytes of memory.
 Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
                            const datatype::Op& op) {
+  if (mine.bytes() == 0) co_return;
   const int n = comm.size();
   const int rank = comm.rank();
   const Starts starts(comm, blocks);
@@ -117,6 +118,7 @@ Task reduce_scatter_direct(Comm& comm, Data mine, Blocks blocks, Data result,
 // n - 1 steps of m / n, little memory. Combines ranks out of order.
 Task reduce_scatter_pairwise(Comm& comm, Data mine, Blocks blocks, Data result,
                              const datatype::Op& op) {
+  if (mine.bytes() == 0) co_return;
   const int n = comm.size();
   const int rank = comm.rank();
   const Starts starts(comm, blocks);

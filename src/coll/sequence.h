@@ -15,7 +15,8 @@ class Collective;
 //
 // Tags are few, so that the ordinals of section 4.1 (engine/peer.h) stay few: a collective waits
 // until the earlier one with its tag is complete here. Blocking ones share a tag, as each begins
-// when the one before is complete.
+// when the one before is complete. Persistent ones have tags of their own, of which nothing is kept
+// when they are gone.
 class Sequence {
  public:
   // Start `collective` when its tag is free: mostly now.
@@ -24,8 +25,8 @@ class Sequence {
     start(collective, 1 + started_++ % (tags - 1));
   }
   // Gives a persistent collective a tag, its own for as long as the communicator lives, since
-  // processes may start persistent collectives in different orders. MPI orders their inits. It is
-  // known here until forget().
+  // processes may start and free persistent collectives in different orders. MPI orders their
+  // inits. It is known here until forget().
   void keep(Collective& collective);
   void forget(const Collective& collective) { std::erase(persistent_, &collective); }
   // The number of a collective that is called now, from 1: of all sorts together.
@@ -45,9 +46,11 @@ class Sequence {
       if (is_running(*collective)) visit(*collective, true);
   }
 
+  // Tags from here on are those of persistent ones.
+  static constexpr std::uint32_t tags = 9;
+
  private:
   friend class Collective;
-  static constexpr std::uint32_t tags = 9;
   // Blocking collectives of a communicator after which connections pay: to connect takes some
   // hundred microseconds, and a direct barrier saves one to ten.
   static constexpr std::uint32_t many = 128;

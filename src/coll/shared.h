@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 
 namespace macadam::coll {
 
@@ -74,22 +75,39 @@ struct Steps {
 // Bytes that are worth a step of their own.
 inline constexpr std::size_t least_step = std::size_t{16} << 10;
 
-// All ranks must call what this one calls, with as much data.
-inline void check_note(const Comm& comm, int from, Position note, Called mine) {
-  const Called its(comm.board->slot(comm.board->notes, from, note).called);
-  if (its.word() != mine.word()) [[unlikely]]
-    fail_different(comm, from, its, mine);
+// The other ranks from the next on, so that not all look at the same one first.
+inline auto others(const Comm& comm) {
+  return std::views::iota(1, comm.size()) |
+         std::views::transform(
+             [rank = comm.rank(), n = comm.size()](int distance) { return (rank + distance) % n; });
 }
+
+// Waits for a rank's note. All ranks must call what this one calls, with as much data.
+class [[nodiscard]] PeerNote : public PeerWord {
+ public:
+  PeerNote(const Comm& comm, int from, Position note, Called mine)
+      : PeerWord(comm, from, comm.board->slot(comm.board->notes, from, note).written, note + 1),
+        comm_(comm), from_(from), note_(note), mine_(mine) {}
+  void await_resume() const {
+    PeerWord::await_resume();
+    const Called its(comm_.board->slot(comm_.board->notes, from_, note_).called);
+    if (its.word() != mine_.word()) [[unlikely]]
+      fail_different(comm_, from_, its, mine_);
+  }
+
+ private:
+  const Comm& comm_;
+  int from_;
+  Position note_;
+  Called mine_;
+};
 
 // All others have written their notes, and call what this rank calls, whose chunks follow.
 inline Task pass_notes(Comm& comm, Position note, Called mine) {
   Board& board = *comm.board;
   board.await_all(board.notes, note);
-  for (int distance = 1; distance < comm.size(); ++distance) {
-    const int from = (comm.rank() + distance) % comm.size();
-    co_await board.written(comm, board.notes, from, note);
-    check_note(comm, from, note, mine);
-  }
+  for (const int from : others(comm))
+    co_await PeerNote(comm, from, note, mine);
   board.pass(board.notes);
 }
 

@@ -25,11 +25,8 @@ Task barrier_shared(Comm& comm) {
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   board.publish(notes, note, called);
   board.await_all(notes, note);
-  for (int distance = 1; distance < comm.size(); ++distance) {
-    const int from = (comm.rank() + distance) % comm.size();
-    co_await board.written(comm, notes, from, note);
-    check_note(comm, from, note, called);
-  }
+  for (const int from : others(comm))
+    co_await PeerNote(comm, from, note, called);
   board.pass(notes);
   turn.end();
 }
@@ -90,7 +87,6 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   Turn turn(comm, called);
   SlotRing& notes = board.notes;
   const Position note = notes.position;
-  const int n = comm.size();
   const bool is_long = bytes > notes.room;
   if (comm.rank() != root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
@@ -98,10 +94,8 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
     board.publish_to(root, notes, note, called);
   } else {
     board.await_all(notes, note);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (root + distance) % n;
-      co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, called);
+    for (const int from : others(comm)) {
+      co_await PeerNote(comm, from, note, called);
       if (!is_long) ByteStream(all[from]).write(0, board.data(notes, from, note), bytes);
     }
   }
@@ -113,7 +107,6 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
 Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
   Board& board = *comm.board;
   SlotRing& chunks = board.chunks;
-  const int n = comm.size();
   const Steps steps = Steps::one_way(mine.bytes(), chunks.room, least_step);
   ByteStream stream(mine);
   for (std::uint32_t step = 0; step < steps.count; ++step) {
@@ -124,8 +117,7 @@ Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
       board.publish_to(root, chunks, at, called);
     } else {
       board.await_all(chunks, at);
-      for (int distance = 1; distance < n; ++distance) {
-        const int from = (root + distance) % n;
+      for (const int from : others(comm)) {
         co_await board.written(comm, chunks, from, at);
         ByteStream(all[from]).write(steps.begin(step), board.data(chunks, from, at),
                                     steps.units(step));
@@ -163,8 +155,7 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
     if (!is_long) write_parts(board.data(notes, root, note), all, n, root, 0, bytes, bytes);
     board.publish(notes, note, called);
   } else {
-    co_await board.written(comm, notes, root, note);
-    check_note(comm, root, note, called);
+    co_await PeerNote(comm, root, note, called);
     if (!is_long)
       ByteStream(mine).write(
           0, board.data(notes, root, note) + static_cast<std::size_t>(comm.rank()) * bytes, bytes);
@@ -207,7 +198,6 @@ Task exchange_shared(Comm& comm, Called called, Steps steps, Write write, Read r
   Board& board = *comm.board;
   Turn turn(comm, called);
   SlotRing& notes = board.notes;
-  const int n = comm.size();
   const int rank = comm.rank();
   const Position note = notes.position;
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
@@ -215,18 +205,15 @@ Task exchange_shared(Comm& comm, Called called, Steps steps, Write write, Read r
   board.publish(notes, note, called);
   if (steps.count == 0) {
     board.await_all(notes, note);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (rank + distance) % n;
-      co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, called);
+    for (const int from : others(comm)) {
+      co_await PeerNote(comm, from, note, called);
       read(0, from, board.data(notes, from, note));
     }
     board.pass(notes);
   } else {
     const Position first = board.chunks.position;
     co_await flow(comm, note, called, steps, write, [&](std::uint32_t step) {
-      for (int distance = 1; distance < n; ++distance) {
-        const int from = (rank + distance) % n;
+      for (const int from : others(comm)) {
         read(step, from, board.data(board.chunks, from, first + step));
       }
     });
@@ -317,8 +304,7 @@ Task alltoall_chunks(Comm& comm, Called called, Blocks out, Blocks in) {
   co_await flow(
       comm, {}, called, steps, [&](std::uint32_t step, std::byte* to) { parts.write(step, to); },
       [&](std::uint32_t step) {
-        for (int distance = 1; distance < comm.size(); ++distance) {
-          const int from = (comm.rank() + distance) % comm.size();
+        for (const int from : others(comm)) {
           parts.read(step, from, comm.board->data(comm.board->chunks, from, first + step));
         }
       });

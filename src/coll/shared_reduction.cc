@@ -100,8 +100,7 @@ Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data re
   };
   const auto read = [&](std::uint32_t step) {
     const Pieces of = pieces(step);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (rank + distance) % n;
+    for (const int from : others(comm)) {
       const std::size_t its = begin(of, from);
       base::copy(element(result, steps.begin(step) + its),
                  board.data(chunks, from, first + step) + its * size,
@@ -180,11 +179,8 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
   if (rank != root) board.publish_to(root, notes, note, called);
   if (rank == root) {
     board.await_all(notes, note);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (root + distance) % n;
-      co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, called);
-    }
+    for (const int from : others(comm))
+      co_await PeerNote(comm, from, note, called);
     if (steps.count == 0)
       fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
            [&](int from) -> const std::byte* {
@@ -204,8 +200,8 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
       board.publish_to(root, chunks, at, called);
     } else {
       board.await_all(chunks, at);
-      for (int distance = 1; distance < n; ++distance)
-        co_await board.written(comm, chunks, (root + distance) % n, at);
+      for (const int from : others(comm))
+        co_await board.written(comm, chunks, from, at);
       fold(op, *mine.type, n, element(result, begin), count, [&](int from) -> const std::byte* {
         return from == root && !writes ? element(mine, begin) : board.data(chunks, from, at);
       });
@@ -263,11 +259,8 @@ Task allreduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op
   board.publish(notes, note, called);
   if (steps.count == 0) {
     board.await_all(notes, note);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (rank + distance) % n;
-      co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, called);
-    }
+    for (const int from : others(comm))
+      co_await PeerNote(comm, from, note, called);
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(mine.count),
          [&](int from) -> const std::byte* { return board.data(notes, from, note); });
     board.pass(notes);
@@ -311,11 +304,8 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   board.publish(notes, note, called);
   if (is_short) {
     board.await_all(notes, note);
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (rank + distance) % n;
-      co_await board.written(comm, notes, from, note);
-      check_note(comm, from, note, called);
-    }
+    for (const int from : others(comm))
+      co_await PeerNote(comm, from, note, called);
     fold(op, *mine.type, n, element(result, 0), static_cast<std::size_t>(result.count),
          [&](int from) -> const std::byte* {
            return board.data(notes, from, note) + own_begin * size;

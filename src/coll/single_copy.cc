@@ -113,8 +113,7 @@ class Different {
 Task pass_all(Comm& comm, Position note, Called mine, Different& different) {
   Board& board = *comm.board;
   board.await_all(board.notes, note);
-  for (int distance = 1; distance < comm.size(); ++distance) {
-    const int from = (comm.rank() + distance) % comm.size();
+  for (const int from : others(comm)) {
     if (different.has(from)) continue;
     co_await board.written(comm, board.notes, from, note);
     const Called its(board.slot(board.notes, from, note).called);
@@ -202,8 +201,7 @@ Task gather_single_copy(Comm& comm, Data mine, Blocks all, int root) {
   if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
   if (comm.rank() != root) {
     board.publish_to(root, notes, note, called); // the root compares
-    co_await board.written(comm, notes, root, note);
-    check_note(comm, root, note, called);
+    co_await PeerNote(comm, root, note, called);
     const engine::RemoteMemory theirs = shown(board, root, note);
     board.pass(notes);
     if (theirs.address == 0) {
@@ -251,10 +249,8 @@ Task alltoall_single_copy(Comm& comm, Blocks out, Blocks in) {
   auto* const theirs = reinterpret_cast<engine::RemoteMemory*>(list.bytes()); // by rank
   bool all_shown = blocks.memory().address != 0;
   board.await_all(notes, note);
-  for (int distance = 1; distance < n; ++distance) {
-    const int from = (comm.rank() + distance) % n;
-    co_await board.written(comm, notes, from, note);
-    check_note(comm, from, note, called);
+  for (const int from : others(comm)) {
+    co_await PeerNote(comm, from, note, called);
     theirs[from] = shown(board, from, note);
     all_shown = all_shown && theirs[from].address != 0;
   }
@@ -262,8 +258,7 @@ Task alltoall_single_copy(Comm& comm, Blocks out, Blocks in) {
   if (!all_shown) {
     co_await alltoall_chunks(comm, called, out, in);
   } else {
-    for (int distance = 1; distance < n; ++distance) {
-      const int from = (comm.rank() + distance) % n;
+    for (const int from : others(comm)) {
       co_await copy_once(comm, Direction::read, from, in[from], theirs[from],
                          bytes * static_cast<std::size_t>(comm.rank()));
     }

@@ -64,7 +64,7 @@ bool Engine::continue_cancel(std::size_t row) noexcept {
   }
   counting.revoking = false;
   revoking_.erase(revoking_.begin() + static_cast<std::ptrdiff_t>(row));
-  if (dropped_.contains(counting.context)) peer.channels.drop(counting.context);
+  if (dropped_.contains(counting.context)) peer.channels.drop_all(counting.context, 1);
   if (!held_.empty()) announce_held();
   return true;
 }

@@ -106,7 +106,12 @@ void Engine::deliver_long(ReceiveRequest& receive, const std::byte* data,
 void Engine::throttle(Peer& peer, bool on) noexcept {
   if (peer.throttled_by_us == on) return;
   peer.throttled_by_us = on;
-  if (on) ++counters_.throttles;
+  if (on) {
+    ++throttled_;
+    ++counters_.throttles;
+  } else {
+    --throttled_;
+  }
   const wire::Throttle packet{.on = on};
   post_control(peer, &packet, sizeof packet);
 }

@@ -40,10 +40,10 @@ Engine::~Engine() {
     if (send.bounce != nullptr && !send.hybrid) buffers_.give(send.bounce, send.bytes);
     recycle(&send);
   }
-  while (ReceiveRequest* receive = matcher_.any_posted()) {
-    matcher_.remove(*receive);
-    receiving_.push_back(*receive);
-  }
+  matcher_.for_each_posted([&](ReceiveRequest& receive) {
+    matcher_.remove(receive);
+    receiving_.push_back(receive);
+  });
   while (!receiving_.empty()) {
     ReceiveRequest& receive = receiving_.pop_front();
     if (receive.bounce != nullptr) buffers_.give(receive.bounce, receive.capacity);
@@ -116,6 +116,7 @@ bool Engine::forget(Rank first, Rank processes) {
       deferred_slab_.free(&peer->backlog.pop_front());
     base::ListNode<Backlogged>& node = *peer;
     node.unlink();
+    if (peer->throttled_by_us) --throttled_;
     peers_.drop(rank);
   }
   return true;
@@ -240,10 +241,18 @@ bool Engine::quiet() const {
   return sends_.empty() && receiving_.empty();
 }
 
-void Engine::drop_context(std::uint64_t context) {
-  dropped_.add(context);
-  peers_.for_each([&](Peer& peer) { peer.channels.drop(context); });
-  partitioned_.drop_context(context);
+void Engine::drop_contexts(std::uint64_t first, std::uint64_t number, const RankMap& processes) {
+  for (std::uint64_t context = first; context < first + number; ++context) {
+    dropped_.add(context);
+    partitioned_.drop_context(context);
+  }
+  for (int rank = 0; rank < processes.size(); ++rank)
+    if (Peer* const peer = peers_.find(processes[rank])) peer->channels.drop_all(first, number);
+}
+
+void Engine::drop_channel(std::uint64_t context, std::int32_t tag, const RankMap& processes) {
+  for (int rank = 0; rank < processes.size(); ++rank)
+    if (Peer* const peer = peers_.find(processes[rank])) peer->channels.drop(context, tag);
 }
 
 bool Engine::look_aside() noexcept {

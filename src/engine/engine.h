@@ -16,6 +16,7 @@
 #include "engine/partitioned.h"
 #include "engine/peer.h"
 #include "engine/request.h"
+#include "engine/team.h"
 #include "engine/transport.h"
 #include "engine/wire.h"
 #include "engine/word_wait.h"
@@ -204,9 +205,11 @@ class Engine final : public Sink {
   // sends whose owner has gone.
   [[nodiscard]] bool quiet() const;
 
-  // A communicator was freed: its channels are forgotten, and announcements that are still on their
-  // way make none again.
-  void drop_context(std::uint64_t context);
+  // A communicator was freed: the channels of its contexts, so many in a row, with these processes
+  // are forgotten, and announcements that are still on their way make none again.
+  void drop_contexts(std::uint64_t first, std::uint64_t number, const RankMap& processes);
+  // Nothing is sent or received with this tag any more.
+  void drop_channel(std::uint64_t context, std::int32_t tag, const RankMap& processes);
 
   [[nodiscard]] PartitionedTable& partitioned() { return partitioned_; }
   [[nodiscard]] const PartitionedTable& partitioned() const { return partitioned_; }
@@ -644,6 +647,7 @@ class Engine final : public Sink {
   mem::Buffers buffers_;
   PartitionedTable partitioned_{*this};
   std::size_t unexpected_bytes_ = 0;
+  std::size_t throttled_ = 0; // peers that this process has asked for no eager data
   const bool looks_at_last_bytes_ = settings_.last_byte;
   bool copies_ = false; // there may be data that either side may copy
   bool aside_ = false;  // there may be cancels or backlogs

@@ -56,16 +56,8 @@ void Engine::offer_copy(SendRequest& send) {
   send.stage = SendStage::announced;
   ++counters_.hybrid_sent;
   ++counters_.sender_early;
-  const wire::SenderReady ready{.offer =
-                                    send.is_registered ? wire::Offer::hybrid : wire::Offer::write,
-                                .counted = send.counted,
-                                .source = send.envelope.source,
-                                .tag = send.envelope.tag,
-                                .ordinal = static_cast<std::uint32_t>(send.ordinal),
-                                .context = send.envelope.context,
-                                .bytes = send.bytes,
-                                .send_id = send.id,
-                                .memory = send.registered};
+  const wire::SenderReady ready =
+      ready_of(send, send.is_registered ? wire::Offer::hybrid : wire::Offer::write);
   post_control(*send.peer, &ready, sizeof ready);
 }
 

@@ -5,21 +5,15 @@ namespace macadam::engine {
 
 // The oldest wildcard that takes this message, if it was posted before `specific`.
 ReceiveRequest* Matcher::older_wildcard(Envelope message, ReceiveRequest* specific) const {
-  for (ReceiveRequest& receive : wildcards_) {
+  for (ReceiveRequest& receive : wildcards_[bucket(message.context)]) {
     if (specific != nullptr && receive.sequence > specific->sequence) break;
     if (matches(receive.envelope, message)) return &receive;
   }
   return specific;
 }
 
-ReceiveRequest* Matcher::any_posted() const {
-  ReceiveRequest* found = nullptr;
-  for_each_posted([&](ReceiveRequest& receive) { found = &receive; });
-  return found;
-}
-
 bool Matcher::wildcard_before(const Envelope& message, std::uint64_t sequence) const {
-  for (const ReceiveRequest& receive : wildcards_) {
+  for (const ReceiveRequest& receive : wildcards_[bucket(message.context)]) {
     if (receive.sequence >= sequence) return false;
     if (matches(receive.envelope, message)) return true;
   }

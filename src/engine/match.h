@@ -41,15 +41,15 @@ inline Protocol protocol_of(const Message& message) {
 }
 
 // MPI's matching rules: posted receives and unexpected messages, each hashed by (context, source,
-// tag); receives with wildcards stand in one list of their own, and the order of posting decides
-// between the two. Pure bookkeeping: it owns nothing and completes nothing.
+// tag); receives with wildcards stand in lists of their own, hashed by context alone, and the order
+// of posting decides between the two. Pure bookkeeping: it owns nothing and completes nothing.
 class Matcher {
  public:
   // `envelope` is the receive's own; the caller has it in registers.
   void post(ReceiveRequest& receive, const Envelope& envelope) {
     receive.sequence = next_sequence_++;
     if (wildcard(envelope)) [[unlikely]] {
-      wildcards_.push_back(receive);
+      wildcards_[bucket(envelope.context)].push_back(receive);
       ++wildcard_count_;
     } else {
       posted_[bucket(envelope)].push_back(receive);
@@ -108,7 +108,8 @@ class Matcher {
     };
     for (const auto& bucket : posted_)
       visit_all(bucket);
-    visit_all(wildcards_);
+    for (const auto& bucket : wildcards_)
+      visit_all(bucket);
   }
   template <class Visit>
   void for_each_unexpected(Visit&& visit) const {
@@ -117,8 +118,6 @@ class Matcher {
   }
   [[nodiscard]] std::uint64_t wildcards() const { return wildcard_count_; }
   [[nodiscard]] bool any_unexpected() const { return unexpected_count_ != 0; }
-  // Some posted receive, or null: to take down what is left.
-  [[nodiscard]] ReceiveRequest* any_posted() const;
   [[nodiscard]] Message& oldest() const { return arrivals_.front(); }
 
   static bool wildcard(const Envelope& e) {
@@ -135,15 +134,15 @@ class Matcher {
   ReceiveRequest* older_wildcard(Envelope message, ReceiveRequest* specific) const;
 
   static constexpr std::size_t buckets = 256;
+  static std::size_t bucket(std::uint64_t mixed) { return (mixed * 0x9e3779b97f4a7c15u) >> 56; }
   static std::size_t bucket(const Envelope& e) {
-    const std::uint64_t mixed = e.context ^ static_cast<std::uint64_t>(e.source) << 36 ^
-                                static_cast<std::uint64_t>(e.tag) << 12;
-    return (mixed * 0x9e3779b97f4a7c15u) >> 56;
+    return bucket(e.context ^ static_cast<std::uint64_t>(e.source) << 36 ^
+                  static_cast<std::uint64_t>(e.tag) << 12);
   }
 
   std::array<base::List<ReceiveRequest, InFlight>, buckets> posted_;
   std::array<base::List<Message, ByEnvelope>, buckets> unexpected_;
-  base::List<ReceiveRequest, InFlight> wildcards_;
+  std::array<base::List<ReceiveRequest, InFlight>, buckets> wildcards_;
   base::List<Message, ByArrival> arrivals_;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t wildcard_count_ = 0;

@@ -24,10 +24,12 @@ std::size_t room_of(const PartitionedReceive& receive) {
 PartitionedTable::~PartitionedTable() {
   while (!sends_.empty())
     send_slab_.free(&sends_.pop_front());
-  while (!receives_.empty()) {
-    PartitionedReceive& receive = receives_.pop_front();
-    if (receive.bounce != nullptr) engine_.buffers_.give(receive.bounce, room_of(receive));
-    receive_slab_.free(&receive);
+  for (auto* const receives : {&unmatched_, &matched_}) {
+    while (!receives->empty()) {
+      PartitionedReceive& receive = receives->pop_front();
+      if (receive.bounce != nullptr) engine_.buffers_.give(receive.bounce, room_of(receive));
+      receive_slab_.free(&receive);
+    }
   }
 }
 
@@ -72,7 +74,7 @@ PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& e
                                                    void* argument) {
   auto missing = std::make_unique<std::atomic<std::uint64_t>[]>(data.number);
   PartitionedReceive& receive = base::make(receive_slab_, receive_ids_);
-  receives_.push_back(receive);
+  unmatched_.push_back(receive);
   init(receive, peer, envelope, data, ended, argument);
   receive.missing = std::move(missing);
   const auto offer = std::ranges::find_if(offers_, [&](const Offer& o) {
@@ -86,8 +88,8 @@ PartitionedReceive& PartitionedTable::make_receive(Peer& peer, const Envelope& e
 }
 
 void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) noexcept {
-  for (PartitionedReceive& receive : receives_) {
-    if (receive.matched || receive.peer != &peer || receive.envelope.context != offer.context ||
+  for (PartitionedReceive& receive : unmatched_) {
+    if (receive.peer != &peer || receive.envelope.context != offer.context ||
         receive.envelope.tag != offer.tag)
       continue;
     match(receive, offer);
@@ -102,6 +104,8 @@ void PartitionedTable::on_send(Peer& peer, const wire::PartitionedSend& offer) n
 
 void PartitionedTable::match(PartitionedReceive& receive, const wire::PartitionedSend& offer) {
   receive.matched = true;
+  base::List<PartitionedReceive, Receiving>::erase(receive);
+  matched_.push_back(receive);
   receive.peer_id = offer.send_id;
   receive.sent_number = offer.partitions;
   receive.sent_bytes = offer.bytes;
@@ -132,7 +136,7 @@ void PartitionedTable::release(PartitionedReceive& receive) {
 
 void PartitionedTable::drop_context(std::uint64_t context) {
   std::erase_if(offers_, [&](const Offer& offer) { return offer.send.context == context; });
-  for (auto at = receives_.begin(); at != receives_.end();) {
+  for (auto at = unmatched_.begin(); at != unmatched_.end();) {
     PartitionedReceive& receive = *at;
     ++at;
     if (receive.freed && receive.envelope.context == context) release(receive);
@@ -355,18 +359,31 @@ bool PartitionedTable::prepare(PartitionedReceive& receive) noexcept {
   return receive.prepared = true;
 }
 
-// A row of notifications that no other receive has, one for each partition of the sender; none if
-// there is no such row.
-void PartitionedTable::take_notices(PartitionedReceive& receive) noexcept {
+// The first of so many notifications in a row that no receive has: behind those that were taken
+// last, or, where there is no room, the lowest. notification_bit if there is no such row.
+std::uint32_t PartitionedTable::free_notices(std::uint32_t number) const {
+  const auto fits = [number](std::uint32_t first, std::uint32_t end) {
+    return number <= end - first;
+  };
+  const auto behind = notifications_.lower_bound(next_notification_);
+  if (fits(next_notification_, behind == notifications_.end() ? notification_bit : behind->first))
+    return next_notification_;
   std::uint32_t first = 0;
   for (const auto& [other, its] : notifications_) {
-    if (other - first >= receive.sent_number) break;
+    if (fits(first, other)) return first;
     first = other + its->sent_number;
   }
-  if (receive.sent_number > notification_bit - first) return;
+  return fits(first, notification_bit) ? first : notification_bit;
+}
+
+// One for each partition of the sender.
+void PartitionedTable::take_notices(PartitionedReceive& receive) noexcept {
+  const std::uint32_t first = free_notices(receive.sent_number);
+  if (first == notification_bit) return;
   try {
     notifications_.emplace(first, &receive);
     receive.first_notification = notification_bit | first;
+    next_notification_ = first + receive.sent_number;
   } catch (const std::bad_alloc&) { // FINs do as well
   }
 }

@@ -209,8 +209,10 @@ class PartitionedTable {
     for (PartitionedSend& send : sends_) {
       if (send.running) visit(send, true);
     }
-    for (PartitionedReceive& receive : receives_) {
-      if (receive.running) visit(receive, false);
+    for (const auto* const receives : {&unmatched_, &matched_}) {
+      for (PartitionedReceive& receive : *receives) {
+        if (receive.running) visit(receive, false);
+      }
     }
   }
   // Partitions of others that may be read, unless they were taken back.
@@ -253,6 +255,7 @@ class PartitionedTable {
   void match(PartitionedReceive& receive, const wire::PartitionedSend& offer);
   void open(PartitionedReceive& receive) noexcept;
   bool prepare(PartitionedReceive& receive) noexcept;
+  [[nodiscard]] std::uint32_t free_notices(std::uint32_t number) const;
   void take_notices(PartitionedReceive& receive) noexcept;
   void post_marked(PartitionedSend& send, std::size_t word, std::size_t words) noexcept;
   void post(PartitionedSend& send, std::uint32_t partition) noexcept;
@@ -278,9 +281,11 @@ class PartitionedTable {
   base::IdTable<PartitionedSend> send_ids_;
   base::IdTable<PartitionedReceive> receive_ids_;
   base::List<PartitionedSend, Sending> sends_;
-  base::List<PartitionedReceive, Receiving> receives_; // in the order in which they were made
-  std::vector<Offer> offers_;                          // in the order of arrival
+  base::List<PartitionedReceive, Receiving> unmatched_; // in the order in which they were made
+  base::List<PartitionedReceive, Receiving> matched_;
+  std::vector<Offer> offers_;                                  // in the order of arrival
   std::map<std::uint32_t, PartitionedReceive*> notifications_; // by the first of each
+  std::uint32_t next_notification_ = 0;                        // behind the row that was taken last
   std::vector<SendRequest*> offered_;                          // partitions, oldest first
   std::vector<Readable> readable_;                             // those of others, oldest first
   std::atomic<bool> own_left_ = false;

@@ -73,25 +73,31 @@ Channel* Channels::make(std::uint64_t context, std::int32_t tag) {
   return made;
 }
 
-void Channels::drop(std::uint64_t context) noexcept {
-  last_ = nullptr;
-  std::erase(refused_, context);
-  const auto goes = [context](const Channel* channel) {
-    const bool in_use = channel != nullptr && (channel->pending != 0 || !channel->waiting.empty());
-    return channel != nullptr && channel->context == context && !in_use;
-  };
+void Channels::drop_all(std::uint64_t first_context, std::uint64_t contexts) noexcept {
+  const auto goes = [&](std::uint64_t context) { return context - first_context < contexts; };
+  std::erase_if(refused_, goes);
   for (std::size_t at = 0; at < table_.size(); ++at) {
-    while (goes(table_[at].get())) {
-      if (table_[at]->tag >= 0) --users_;
-      --used_;
-      table_[at].reset();
-      close_gap(at);
-    }
+    while (table_[at] && goes(table_[at]->context) && idle(*table_[at]))
+      erase(at);
   }
 }
 
+void Channels::drop(std::uint64_t context, std::int32_t tag) noexcept {
+  const Channel* const channel = find(context, tag);
+  if (channel == nullptr || !idle(*channel)) return;
+  const std::size_t mask = table_.size() - 1;
+  std::size_t at = hash(context, tag) & mask;
+  while (table_[at].get() != channel)
+    at = (at + 1) & mask;
+  erase(at);
+}
+
 // Moves up the channels behind it that the gap would hide.
-void Channels::close_gap(std::size_t gap) noexcept {
+void Channels::erase(std::size_t gap) noexcept {
+  last_ = nullptr;
+  if (table_[gap]->tag >= 0) --users_;
+  --used_;
+  table_[gap].reset();
   const std::size_t mask = table_.size() - 1;
   for (std::size_t at = (gap + 1) & mask; table_[at]; at = (at + 1) & mask) {
     const std::size_t home = hash(table_[at]->context, table_[at]->tag) & mask;

@@ -54,8 +54,10 @@ class Channels {
   }
   // The channel if it was made.
   [[nodiscard]] Channel* find(std::uint64_t context, std::int32_t tag) const;
-  // Forgets the channels of a communicator that was freed.
-  void drop(std::uint64_t context) noexcept;
+  // Forgets the channels of a communicator that was freed, which has so many contexts in a row.
+  void drop_all(std::uint64_t first_context, std::uint64_t contexts) noexcept;
+  // Forgets a channel that is not used again.
+  void drop(std::uint64_t context, std::int32_t tag) noexcept;
   [[nodiscard]] std::size_t size() const { return used_; }
   // The contexts that a channel was refused to.
   [[nodiscard]] const std::vector<std::uint64_t>& refused() const { return refused_; }
@@ -69,7 +71,11 @@ class Channels {
  private:
   Channel* find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) noexcept;
   Channel* make(std::uint64_t context, std::int32_t tag);
-  void close_gap(std::size_t gap) noexcept;
+  // Nothing is under way on it.
+  [[nodiscard]] static bool idle(const Channel& channel) {
+    return channel.pending == 0 && channel.waiting.empty();
+  }
+  void erase(std::size_t at) noexcept;
 
   Channel* last_ = nullptr;
   std::vector<std::unique_ptr<Channel>> table_; // open addressing, a power of two

@@ -165,7 +165,7 @@ void Engine::free_message(Message& message) noexcept {
   if (message.data != nullptr) {
     buffers_.give(message.data, message.bytes);
     unexpected_bytes_ -= room(message);
-    if (counters_.throttles != 0 &&
+    if (throttled_ != 0 &&
         unexpected_bytes_ < static_cast<std::size_t>(settings_.unexpected_limit) / 2) {
       peers_.for_each([&](Peer& peer) { throttle(peer, false); });
     }

@@ -54,14 +54,16 @@ SendRequest* Engine::send_rndv(SendRequest& send) {
 
 namespace {
 
-void copy_offer(const wire::SenderReady& ready, Message& message) {
-  message.rendezvous = true;
-  message.bytes = ready.bytes;
-  message.send_id = ready.send_id;
-  message.memory = ready.memory;
-  message.permit = ready.permit;
-  message.offer = ready.offer;
-  message.counted = ready.counted;
+// Of a wire::SenderReady or a Message.
+template <class Offered>
+void copy_offer(const Offered& from, Message& to) {
+  to.rendezvous = true;
+  to.bytes = from.bytes;
+  to.send_id = from.send_id;
+  to.memory = from.memory;
+  to.permit = from.permit;
+  to.offer = from.offer;
+  to.counted = from.counted;
 }
 
 } // namespace
@@ -127,7 +129,9 @@ void Engine::fetch(ReceiveRequest& receive, const Message& message) noexcept {
     return post_control(peer, &ready, sizeof ready);
   }
   if (either && !peer.transport->use(*peer.link, message.permit)) {
-    receive.stage = ReceiveStage::awaits_fin; // without an answer it were ours: the sender copies
+    // The sender has taken the permit back. As it has no answer, it copies: SENDER_COPIED will
+    // come.
+    receive.stage = ReceiveStage::awaits_fin;
     return;
   }
   receive.stage = ReceiveStage::reading;
@@ -149,13 +153,7 @@ Message* Engine::keep_offer(const Message& message) noexcept {
     return nullptr;
   }
   kept->peer = message.peer;
-  kept->rendezvous = true;
-  kept->bytes = message.bytes;
-  kept->send_id = message.send_id;
-  kept->memory = message.memory;
-  kept->permit = message.permit;
-  kept->offer = message.offer;
-  kept->counted = message.counted;
+  copy_offer(message, *kept);
   return kept;
 }
 

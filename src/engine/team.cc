@@ -39,4 +39,11 @@ int RankMap::find(Rank rank) const {
   return place >= 0 && place < size_ ? static_cast<int>(place) : -1;
 }
 
+Places::Places(const RankMap& map) : map_(map) {
+  if (map.memory_bytes() == 0 || map.size() < 16) return;
+  table_.reserve(static_cast<std::size_t>(map.size()));
+  for (int i = 0; i < map.size(); ++i)
+    table_.emplace(map[i], i);
+}
+
 } // namespace macadam::engine

@@ -4,6 +4,7 @@
 #include "engine/transport.h"
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace macadam::engine {
@@ -24,7 +25,7 @@ class RankMap {
     return list_.empty() ? first_ + static_cast<Rank>(rank * stride_)
                          : list_[static_cast<std::size_t>(rank)];
   }
-  // The place of a rank of the job in this group, or -1.
+  // The place of a rank of the job in this group, or -1. For many questions: Places.
   [[nodiscard]] int find(Rank rank) const;
   // Bytes held beyond the object itself.
   [[nodiscard]] std::size_t memory_bytes() const { return list_.capacity() * sizeof(Rank); }
@@ -34,6 +35,24 @@ class RankMap {
   std::int32_t stride_ = 1;
   int size_ = 0;
   std::vector<Rank> list_;
+};
+
+// Places of ranks of the job in a group, for many questions: a table only where the group is
+// irregular and large enough to be worth it.
+class Places {
+ public:
+  // The map outlives the object.
+  explicit Places(const RankMap& map);
+  // -1 if it is not in the group.
+  [[nodiscard]] int operator()(Rank rank) const {
+    if (table_.empty()) return map_.find(rank);
+    const auto found = table_.find(rank);
+    return found == table_.end() ? -1 : found->second;
+  }
+
+ private:
+  const RankMap& map_;
+  std::unordered_map<Rank, int> table_;
 };
 
 // Who talks: what point-to-point and collective operations need to know of a communicator. For an

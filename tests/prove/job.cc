@@ -328,8 +328,10 @@ bool Job::is_leaving(const Operation& operation) {
 }
 
 void Job::free_context(int rank, int context) {
-  processes_[index(rank)].engine->drop_context(first_context + static_cast<std::uint64_t>(context));
-  processes_[index(rank)].freed.push_back(first_context + static_cast<std::uint64_t>(context));
+  const std::uint64_t freed = first_context + static_cast<std::uint64_t>(context);
+  const engine::RankMap all(0, 1, static_cast<int>(processes_.size()));
+  processes_[index(rank)].engine->drop_contexts(freed, 1, all);
+  processes_[index(rank)].freed.push_back(freed);
 }
 
 // ---------------------------------------------------------------- what comes of them

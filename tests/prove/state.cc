@@ -296,7 +296,6 @@ class StateHash {
   }
   void add_engine(int rank) {
     const engine::Engine& at = *process(rank).engine;
-    add(at.counters().throttles != 0);
     add(at.partitioned().any_left());
     at.partitioned().for_each_offer(
         [&](const engine::Peer& peer, const wire::PartitionedSend& offer) {

@@ -36,10 +36,6 @@ constexpr std::size_t uncopied_bytes = 8 << 10;
 constexpr unsigned spinning_polls = 64; // of a wait before it yields, if it has a core for itself
 // What a network moves at once is not asked of libfabric: a segment of Ethernet or more.
 constexpr std::size_t packet_bytes = 4096;
-// As over RDMA: seconds for which a wait yields its core before it sleeps, if the user does not
-// say.
-constexpr double default_spin = 1e-3;
-constexpr double default_spin_oversubscribed = 20e-6;
 // Seconds in which a lost connection may come back; and one to a peer of which only the network can
 // tell whether it is there.
 constexpr double longest_refusal = 5;
@@ -48,7 +44,6 @@ constexpr double longest_refusal_unwatched = 1;
 constexpr double time_between_looks = 0.1;
 // Seconds in which the peer may connect, if both were about to.
 constexpr double time_to_connect = 0.02;
-constexpr unsigned blind_yields = 8; // of a wait before it looks at the clock
 // How long a sleep lasts: while something is to be tried again, or the provider cannot wake us; and
 // else, as a peer that ends is not always told by the network.
 constexpr unsigned short_sleep_us = 1'000;
@@ -106,9 +101,7 @@ OfiTransport::OfiTransport(const boot::Processes& processes, const base::Setting
       limits_(make_limits(settings, fabric_.limits(), processes.job().oversubscribed())),
       window_(fabric_.limits().bare_tcp ? wire::window_of_tcp : wire::window),
       inject_bytes_(std::min(most_injected, fabric_.limits().inject)),
-      spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
-                    : processes.job().oversubscribed() ? default_spin_oversubscribed
-                                                       : default_spin),
+      yielding_(settings.spin, processes.job().oversubscribed()),
       waiting_(fabric_.descriptor(), fabric_.limits().wakes, *this, sleeper),
       pool_(fabric_, mem::round_up(sizeof(wire::Header) + limits_.message, line),
             static_cast<std::size_t>(settings.rdma_buffers)),
@@ -427,7 +420,7 @@ bool OfiTransport::drain() {
 // First yields, then has a poll() prepare the sleep, then sleeps: what came before that poll() is
 // found by it, and what comes after ends the sleep.
 bool OfiTransport::idle(unsigned fruitless, unsigned longest_us) {
-  if (fruitless < blind_yields && spin_seconds_ > 0) [[likely]] {
+  if (yielding_.is_blind(fruitless)) [[likely]] {
     sched_yield();
     return false;
   }
@@ -436,8 +429,7 @@ bool OfiTransport::idle(unsigned fruitless, unsigned longest_us) {
     const std::scoped_lock guard(lock_);
     pool_.trim(time);
   }
-  if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
-  if (time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
+  if (yielding_.goes_on(fruitless, time)) {
     sched_yield();
     return false;
   }

@@ -8,6 +8,7 @@
 #include "engine/breakdown.h"
 #include "engine/self_queue.h"
 #include "engine/transport.h"
+#include "engine/yielding.h"
 #include "mem/buffer_pool.h"
 #include "mem/heap.h"
 #include "mem/registration_cache.h"
@@ -324,7 +325,7 @@ class OfiTransport final : public engine::Transport, Attended {
   const engine::Limits limits_;
   const std::uint32_t window_;     // messages under way to a peer
   const std::size_t inject_bytes_; // longest message that is sent without a buffer
-  const double spin_seconds_;      // before a wait sleeps
+  engine::Yielding yielding_;
   Waiting waiting_;
   mem::BufferPool pool_;
   mem::Heap heap_;
@@ -361,7 +362,6 @@ class OfiTransport final : public engine::Transport, Attended {
   std::atomic<bool> hurried_ = false;    // something has to be tried again soon
   bool sleeps_ = false;                  // armed, and not polled since
   std::atomic<std::uint64_t> polls_ = 0;
-  std::atomic<double> idle_since_ = 0;
   Counters counters_;
 };
 

@@ -22,13 +22,6 @@ static_assert(engine::wire::longest_control <= model::header_room);
 static_assert(sizeof(engine::wire::Eager) == model::repeated_header);
 static_assert(model::repeated_header <= model::receive_headroom);
 
-// Seconds for which a wait yields its core before it sleeps, if the user does not say. To be woken
-// takes longer than most waits last; but where processes share cores, a core that one of them polls
-// on is missed by the others, and by the kernel's part of the network.
-constexpr double default_spin = 1e-3;
-constexpr double default_spin_oversubscribed = 20e-6;
-// Turns of a wait before it looks at the clock, which may be a system call: most end sooner.
-constexpr unsigned blind_yields = 8;
 constexpr unsigned packet_interval_us = 1000;
 
 engine::Limits make_limits(const base::Settings& settings, const DeviceLimits& device,
@@ -60,9 +53,7 @@ RdmaTransport::RdmaTransport(Device& device, const boot::Processes& processes,
       rank_(processes.own()), job_size_(static_cast<Rank>(processes.job().size())),
       shape_(model::shape_of(settings, device.limits(), fallbacks_, sleeper != nullptr)),
       limits_(make_limits(settings, device.limits(), shape_)),
-      spin_seconds_(settings.spin >= 0                 ? 1e-6 * static_cast<double>(settings.spin)
-                    : processes.job().oversubscribed() ? default_spin_oversubscribed
-                                                       : default_spin),
+      yielding_(settings.spin, processes.job().oversubscribed()),
       // Data whose last byte is looked for go in one piece.
       rails_(second == nullptr || settings.last_byte
                  ? nullptr
@@ -376,7 +367,7 @@ bool RdmaTransport::drain() {
 // First spins, then arms the queues in a poll(), then sleeps. That poll() sees what came before the
 // queues were armed, and what comes after ends the sleep.
 bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
-  if (fruitless < blind_yields && spin_seconds_ > 0) [[likely]] {
+  if (yielding_.is_blind(fruitless)) [[likely]] {
     device_.yield();
     return false;
   }
@@ -386,8 +377,7 @@ bool RdmaTransport::idle(unsigned fruitless, unsigned longest_us) {
 bool RdmaTransport::spin_or_sleep(unsigned fruitless, unsigned longest_us) {
   const double time = device_.now();
   pool_.trim(time);
-  if (fruitless <= blind_yields) idle_since_.store(time, std::memory_order_relaxed);
-  if (!sleeps() || time - idle_since_.load(std::memory_order_relaxed) < spin_seconds_) {
+  if (yielding_.goes_on(fruitless, time) || !sleeps()) {
     device_.yield();
     return false;
   }

@@ -8,6 +8,7 @@
 #include "engine/breakdown.h"
 #include "engine/self_queue.h"
 #include "engine/transport.h"
+#include "engine/yielding.h"
 #include "mem/buffer_pool.h"
 #include "mem/heap.h"
 #include "mem/registration_cache.h"
@@ -310,7 +311,7 @@ class RdmaTransport : public engine::Transport, EventSink {
   const model::Shape shape_;
   engine::Limits limits_;
   std::size_t copied_put_ = 0; // bytes
-  const double spin_seconds_;  // before a wait sleeps
+  engine::Yielding yielding_;
 
   const std::unique_ptr<Rails> rails_; // null: there is no second port
   const std::size_t split_from_;       // bytes
@@ -354,7 +355,6 @@ class RdmaTransport : public engine::Transport, EventSink {
   std::atomic<bool> arm_wanted_ = false; // the next poll() arms the queues first
   std::atomic<bool> armed_ = false;      // ... and has found nothing: a sleep would be woken
   std::atomic<bool> has_rings_ = false;  // some are looked at
-  std::atomic<double> idle_since_ = 0;
   Counters counters_;
 
   // What the progress thread has done, the latest of it, if there is to be a trace.

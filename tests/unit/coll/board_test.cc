@@ -357,6 +357,10 @@ TEST(Board, APersistentCollectiveHasOneFromItsSecondStartToItsEnd) {
     world.boards(rank).leave(tag, world.resources(rank).panels);
   meet(world); // each frees what others have left when it makes the next
   EXPECT_EQ(world.network().allocated(), 3u);
+  // Nothing is known of the tag any more.
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(world.boards(0).begin(tag), nullptr);
+  EXPECT_TRUE(world.boards(0).is_due(tag));
 }
 
 } // namespace

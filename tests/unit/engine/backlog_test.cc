@@ -199,6 +199,25 @@ TEST_F(Throttling, ComesBackWhenItIsNeededAgain) {
   expect_rest();
 }
 
+// Within the time of a test; not if each message looked for peers that are throttled, as some once
+// were.
+TEST_F(Throttling, CostsNothingWhenItIsOver) {
+  engine->know(Rank{1} << 27);
+  Bytes buffer(600);
+  for (int i = 0; i < 4; ++i)
+    feed_eager(pattern(600, i));
+  expect_throttle(true);
+  for (int i = 0; i < 4; ++i)
+    expect_received(receive(buffer), buffer, pattern(600, i));
+  expect_throttle(false);
+  const Bytes data = pattern(small);
+  for (int i = 0; i < 100'000; ++i) {
+    feed_eager(data);
+    engine->release(&receive(buffer));
+  }
+  expect_rest();
+}
+
 TEST_F(Throttling, MakesTheSenderOfferInsteadOfSend) {
   feed(wire::Throttle{.on = true});
   const Bytes data = pattern(small);

@@ -54,6 +54,14 @@ TEST_F(Eager, NoData) {
   expect_rest();
 }
 
+// Within the time of a test; not if each that is taken down looked at all that are left.
+TEST_F(Eager, ManyReceivesMayBeLeftAtTheEnd) {
+  Bytes buffer(small);
+  for (int i = 0; i < 100'000; ++i)
+    receive(buffer, other, i);
+  engine.reset();
+}
+
 TEST_F(Eager, MessagesOfOneSenderMatchInOrder) {
   for (int i = 0; i < 3; ++i)
     feed_eager(pattern(small, i));

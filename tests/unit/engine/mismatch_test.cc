@@ -247,6 +247,18 @@ class Bounded : public OneEngine {
     wanted.tags_per_peer = 2;
     start(wanted);
   }
+  // Whether a message is counted, so that an announcement could be used.
+  bool counts(std::uint64_t of, int with_tag) {
+    SendRequest* request =
+        engine->send(engine->peer(other), {of, 0, with_tag}, describe(data), SendMode::standard);
+    const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
+    feed(fin_to_sender(offer.send_id));
+    engine->release(request);
+    return offer.counted;
+  }
+
+  const Bytes data = pattern(large);
+  const engine::RankMap all{0, 1, 4};
 };
 
 TEST_F(Bounded, PastTheBoundNothingIsAnnouncedOrUsed) {
@@ -261,7 +273,6 @@ TEST_F(Bounded, PastTheBoundNothingIsAnnouncedOrUsed) {
 
   feed(announcement(0, 900, large, 2));
   EXPECT_EQ(engine->counters().announcements_dropped, 1u);
-  const Bytes data = pattern(large);
   SendRequest* request = send(data, 2);
   const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
   EXPECT_FALSE(offer.counted); // so that an announced receive does not wait for nothing
@@ -284,7 +295,6 @@ TEST_F(Bounded, PastTheBoundNothingIsAnnouncedOrUsed) {
 }
 
 TEST_F(Bounded, AnAnnouncedReceiveAnswersASenderThatDoesNotCount) {
-  const Bytes data = pattern(large);
   Bytes buffer(large);
   auto& request = receive(buffer);
   expect_announcement(0, buffer);
@@ -297,37 +307,49 @@ TEST_F(Bounded, AnAnnouncedReceiveAnswersASenderThatDoesNotCount) {
 
 TEST_F(Bounded, FallsBackUntilItsCommunicatorIsFreed) {
   constexpr std::uint64_t neighbour = context + 4, later = context + 8;
-  const Bytes data = pattern(large);
-  // Whether a message is counted, so that an announcement could be used.
-  const auto counts = [&](std::uint64_t of, int with_tag) {
-    SendRequest* request =
-        engine->send(engine->peer(other), {of, 0, with_tag}, describe(data), SendMode::standard);
-    const auto offer = expect<wire::SenderReady>(wire::Kind::sender_ready);
-    feed(fin_to_sender(offer.send_id));
-    engine->release(request);
-    return offer.counted;
-  };
   EXPECT_TRUE(counts(context, 0));
   EXPECT_TRUE(counts(neighbour, 0));
   EXPECT_EQ(engine->counters().uncounted, 0u);
   EXPECT_FALSE(counts(context, 1));
   EXPECT_GT(engine->counters().uncounted, 0u);
   // Room again, but one tag has sent an uncounted message: it must never be counted.
-  engine->drop_context(neighbour);
+  engine->drop_contexts(neighbour, 1, all);
   EXPECT_FALSE(counts(context, 1));
   EXPECT_FALSE(counts(context, 2));
   EXPECT_TRUE(counts(context, 0));
   EXPECT_TRUE(counts(later, 1));
   EXPECT_FALSE(counts(later, 2));
-  engine->drop_context(context);
-  engine->drop_context(later);
+  engine->drop_contexts(context, 1, all);
+  engine->drop_contexts(later, 1, all);
   EXPECT_TRUE(counts(later + 4, 1));
   EXPECT_TRUE(counts(later + 4, 2));
   expect_rest();
 }
 
+TEST_F(Bounded, ATagThatIsNotUsedAgainMakesRoom) {
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(counts(context, i));
+    engine->drop_channel(context, i, all);
+  }
+  EXPECT_EQ(engine->counters().uncounted, 0u);
+  expect_rest();
+}
+
+// Of a communicator's contexts and of its processes, and of no others.
+TEST_F(Bounded, WhatIsDroppedIsWhatWasFreed) {
+  EXPECT_TRUE(counts(context, 0));
+  EXPECT_TRUE(counts(context + 1, 0));
+  engine->drop_contexts(context + 2, 2, all);
+  engine->drop_contexts(context, 2, engine::RankMap(0, 1, 1));
+  EXPECT_FALSE(counts(context + 4, 0));
+  engine->drop_contexts(context, 2, all);
+  EXPECT_TRUE(counts(context + 8, 0));
+  EXPECT_TRUE(counts(context + 8, 1));
+  EXPECT_FALSE(counts(context + 8, 2));
+  expect_rest();
+}
+
 TEST_F(Bounded, TagsOfTheLibraryAreNotAmongTheUsers) {
-  const Bytes data = pattern(large);
   for (int i = 0; i < 6; ++i) {
     const int with_tag = i < 4 ? -10 - i : i;
     SendRequest* request = send(data, with_tag);
