@@ -31,8 +31,8 @@ constexpr MPI_Count longest_window = 1 << 30;
 
 // Longer pieces each rank moves itself: they are copied once then, and need no help.
 constexpr MPI_Count longest_piece = 16 << 10;
-// Of the bytes between the first and the last, so many are one that is moved, or there would be
-// more windows than data.
+// At least one byte in so many, of those between the first and the last, must be one that is moved,
+// or there would be more windows than data.
 constexpr MPI_Count thinnest = 64;
 
 // From the first to the last byte that a rank moves; empty if it moves none.

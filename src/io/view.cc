@@ -50,8 +50,8 @@ View::View(MPI_Offset displacement, const Type& etype, const Type& filetype,
   look_through();
 }
 
-// MPI wants filetypes that ascend, on which the order of pieces and the search in them rest. Counts
-// the pieces of a copy by the way.
+// MPI wants filetypes that ascend, on which the order of pieces and the search in them rest. On the
+// way it counts the pieces of one copy.
 void View::look_through() {
   const Type& type = *in_file_;
   if (!has_data()) return;

@@ -30,7 +30,7 @@ class Worker {
   Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  // All jobs are done.
+  // Does the jobs that are left, which must still be there, then ends the thread.
   ~Worker();
 
   // The job and what it names stay until collect() gives it back. Without a thread, which the

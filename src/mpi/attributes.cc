@@ -10,6 +10,9 @@
 #include <algorithm>
 
 namespace macadam::mpi {
+
+using datatype::Type;
+
 namespace {
 
 const char* noun(AttributeOf of) {
@@ -65,10 +68,8 @@ Keyval::Delete delete_callback(Function* function, void* extra_state) {
   };
 }
 
-void refuse_predefined(Process& self, int key) {
-  if (self.attribute_values.find(key) != nullptr) {
-    base::fail(MPI_ERR_KEYVAL, "attribute key {} is predefined; its attribute is read-only", key);
-  }
+[[noreturn, gnu::cold]] void fail_not_set(int key) {
+  base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
 }
 
 } // namespace
@@ -78,39 +79,47 @@ void refuse_predefined(Process& self, int key) {
 template <class Entries>
 auto Attributes::staying(Entries& entries, int key) -> decltype(entries.data()) {
   const auto found = std::ranges::find_if(
-      entries, [key](const Entry& entry) { return key_of(entry) == key && !entry.leaving; });
+      entries, [key](const Entry& entry) { return key_of(entry) == key && !entry.is_leaving(); });
   return found == entries.end() ? nullptr : &*found;
 }
 
 const void* const* Attributes::find(int key) const {
   if (const Entry* const entry = staying(entries_, key)) return &entry->value;
-  const auto leaving = std::ranges::find(entries_, key, key_of);
-  return leaving == entries_.end() ? nullptr : &leaving->value;
+  const auto own = std::ranges::find_if(entries_, [key](const Entry& entry) {
+    return key_of(entry) == key && entry.deleting == std::this_thread::get_id();
+  });
+  return own == entries_.end() ? nullptr : &own->value;
 }
 
-// As if the old value was deleted first.
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
-  while (staying(entries_, keyval->key) != nullptr)
-    remove(object, keyval->key);
-  entries_.push_back({std::move(keyval), value});
+  const Entry* const before = staying(entries_, keyval->key);
+  if (before == nullptr) return entries_.push_back({std::move(keyval), value});
+  void* const old = before->value;
+  entries_.erase(entries_.begin() + (before - entries_.data()));
+  entries_.push_back({keyval, value});
+  try {
+    call_delete(object, *keyval, old);
+  } catch (...) {
+    Entry* const now = staying(entries_, keyval->key);
+    if (now != nullptr && now->value == value) now->value = old; // nobody has set another
+    throw;
+  }
 }
 
 void Attributes::remove(void* object, int key) {
   Entry* const found = staying(entries_, key);
-  if (found == nullptr) {
-    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", key);
-  }
-  found->leaving = true;
+  if (found == nullptr) fail_not_set(key);
+  found->deleting = std::this_thread::get_id();
   const Entry removed = *found;
   const auto find_again = [&] {
     return std::ranges::find_if(entries_, [&](const Entry& entry) {
-      return key_of(entry) == key && entry.leaving && entry.value == removed.value;
+      return key_of(entry) == key && entry.is_leaving() && entry.value == removed.value;
     });
   };
   try {
     call_delete(object, *removed.keyval, removed.value);
   } catch (...) {
-    find_again()->leaving = false;
+    find_again()->deleting = {};
     throw;
   }
   entries_.erase(find_again());
@@ -143,7 +152,10 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
 }
 
 int Keyvals::add(AttributeOf of, Keyval::Copy copy, Keyval::Delete delete_fn) {
-  std::erase_if(keys_, [](const auto& row) { return row.second.key.expired(); });
+  if (keys_.size() >= next_sweep_) {
+    std::erase_if(keys_, [](const auto& row) { return row.second.key.expired(); });
+    next_sweep_ = 2 * keys_.size() + fewest_swept;
+  }
   const int key = next_++;
   auto made =
       std::make_shared<const Keyval>(Keyval{of, key, std::move(copy), std::move(delete_fn)});
@@ -192,56 +204,56 @@ int* PredefinedAttributes::find(int key) {
   }
 }
 
-// The MPI functions: communicators.
-
-void comm_create_keyval(Process& self, MPI_Comm_copy_attr_function* copy_fn,
-                        MPI_Comm_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
-  *keyval =
-      self.keyvals.add(AttributeOf::communicator, copy_callback<MPI_Comm>(copy_fn, extra_state),
-                       delete_callback<MPI_Comm>(delete_fn, extra_state));
-}
-
-void comm_free_keyval(Process& self, int* keyval) {
-  refuse_predefined(self, *keyval);
-  self.keyvals.free(keyval, AttributeOf::communicator);
-}
-
-void comm_set_attr(Process& self, Communicator& comm, int keyval, void* value) {
-  refuse_predefined(self, keyval);
-  auto found = self.keyvals.find(keyval, AttributeOf::communicator);
-  if (!comm.attributes) comm.attributes = std::make_unique<Attributes>();
-  comm.attributes->set(comm.handle(), std::move(found), value);
-}
-
-void comm_get_attr(Process& self, Communicator& comm, int keyval, void* value, int* flag) {
-  const void* found = nullptr;
-  if (int* predefined = self.attribute_values.find(keyval)) {
-    found = predefined;
-  } else {
-    self.keyvals.find(keyval, AttributeOf::communicator);
-    const void* const* own = comm.attributes ? comm.attributes->find(keyval) : nullptr;
-    *flag = own != nullptr ? 1 : 0;
-    if (own == nullptr) return;
-    found = *own;
-  }
-  *flag = 1;
-  *static_cast<const void**>(value) = found;
-}
-
-void comm_delete_attr(Process& self, Communicator& comm, int keyval) {
-  refuse_predefined(self, keyval);
-  self.keyvals.find(keyval, AttributeOf::communicator);
-  if (!comm.attributes) base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
-  comm.attributes->remove(comm.handle(), keyval);
-}
-
-// Windows.
-
+// The MPI functions: the same for every kind of object, but for where its attributes are, and
+// which of them are predefined.
 namespace {
 
-// What a predefined attribute of a window is; null if the key is none. The base is the value
-// itself, all others are pointed to.
-const void* predefined(Window& window, int key) {
+constexpr AttributeOf kind_of(const Communicator&) {
+  return AttributeOf::communicator;
+}
+constexpr AttributeOf kind_of(const Window&) {
+  return AttributeOf::window;
+}
+constexpr AttributeOf kind_of(const Type&) {
+  return AttributeOf::datatype;
+}
+
+// Null if there have been none.
+template <class Object>
+Attributes* attributes(const Object& object) {
+  return object.attributes.get();
+}
+Attributes* attributes(const Type& type) {
+  return static_cast<Attributes*>(type.attributes);
+}
+
+template <class Object>
+void keep(Object& object, std::unique_ptr<Attributes> made) {
+  object.attributes = std::move(made);
+}
+void keep(Type& type, std::unique_ptr<Attributes> made) {
+  type.attributes = made.release();
+}
+
+bool is_predefined(Library& self, AttributeOf of, int key) {
+  switch (of) {
+  case AttributeOf::communicator:
+    return self.attribute_values.find(key) != nullptr;
+  case AttributeOf::window:
+    return key == MPI_WIN_BASE || key == MPI_WIN_SIZE || key == MPI_WIN_DISP_UNIT ||
+           key == MPI_WIN_CREATE_FLAVOR || key == MPI_WIN_MODEL;
+  case AttributeOf::datatype:
+    break;
+  }
+  return false;
+}
+
+// What a predefined attribute is. The base of a window is the value itself, all others are pointed
+// to.
+const void* predefined(Library& self, const Communicator&, int key) {
+  return self.attribute_values.find(key);
+}
+const void* predefined(Library&, const Window& window, int key) {
   switch (key) {
   case MPI_WIN_BASE:
     return window.base;
@@ -255,114 +267,127 @@ const void* predefined(Window& window, int key) {
     return &window.model;
   }
 }
-
-bool is_predefined_of_windows(int key) {
-  return key == MPI_WIN_BASE || key == MPI_WIN_SIZE || key == MPI_WIN_DISP_UNIT ||
-         key == MPI_WIN_CREATE_FLAVOR || key == MPI_WIN_MODEL;
+const void* predefined(Library&, const Type&, int) {
+  return nullptr;
 }
 
-void refuse_predefined_of_windows(int key) {
-  if (is_predefined_of_windows(key)) {
+void refuse_predefined(Library& self, AttributeOf of, int key) {
+  if (is_predefined(self, of, key))
     base::fail(MPI_ERR_KEYVAL, "attribute key {} is predefined; its attribute is read-only", key);
+}
+
+template <class Handle, class Copy, class Delete>
+int create_key(Library& self, AttributeOf of, Copy* copy, Delete* delete_fn, void* extra_state) {
+  return self.keyvals.add(of, copy_callback<Handle>(copy, extra_state),
+                          delete_callback<Handle>(delete_fn, extra_state));
+}
+
+void free_key(Library& self, AttributeOf of, int* key) {
+  refuse_predefined(self, of, *key);
+  self.keyvals.free(key, of);
+}
+
+template <class Object>
+void set_attribute(Library& self, Object& object, int key, void* value) {
+  refuse_predefined(self, kind_of(object), key);
+  auto keyval = self.keyvals.find(key, kind_of(object));
+  if (attributes(object) == nullptr) keep(object, std::make_unique<Attributes>());
+  attributes(object)->set(object.handle(), std::move(keyval), value);
+}
+
+template <class Object>
+void get_attribute(Library& self, const Object& object, int key, void* value, int* flag) {
+  const void* found = nullptr;
+  *flag = 1;
+  if (is_predefined(self, kind_of(object), key)) {
+    found = predefined(self, object, key);
+  } else {
+    self.keyvals.find(key, kind_of(object));
+    const Attributes* const all = attributes(object);
+    const void* const* const own = all != nullptr ? all->find(key) : nullptr;
+    *flag = own != nullptr ? 1 : 0;
+    if (own == nullptr) return;
+    found = *own;
   }
+  *static_cast<const void**>(value) = found;
+}
+
+template <class Object>
+void delete_attribute(Library& self, Object& object, int key) {
+  refuse_predefined(self, kind_of(object), key);
+  self.keyvals.find(key, kind_of(object));
+  if (attributes(object) == nullptr) fail_not_set(key);
+  attributes(object)->remove(object.handle(), key);
 }
 
 } // namespace
 
+// Communicators.
+
+void comm_create_keyval(Process& self, MPI_Comm_copy_attr_function* copy_fn,
+                        MPI_Comm_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
+  *keyval = create_key<MPI_Comm>(self, AttributeOf::communicator, copy_fn, delete_fn, extra_state);
+}
+void comm_free_keyval(Process& self, int* keyval) {
+  free_key(self, AttributeOf::communicator, keyval);
+}
+void comm_set_attr(Process& self, Communicator& comm, int keyval, void* value) {
+  set_attribute(self, comm, keyval, value);
+}
+void comm_get_attr(Process& self, Communicator& comm, int keyval, void* value, int* flag) {
+  get_attribute(self, comm, keyval, value, flag);
+}
+void comm_delete_attr(Process& self, Communicator& comm, int keyval) {
+  delete_attribute(self, comm, keyval);
+}
+
+// Windows.
+
 void win_create_keyval(Process& self, MPI_Win_copy_attr_function* copy_fn,
                        MPI_Win_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
-  *keyval = self.keyvals.add(AttributeOf::window, copy_callback<MPI_Win>(copy_fn, extra_state),
-                             delete_callback<MPI_Win>(delete_fn, extra_state));
+  *keyval = create_key<MPI_Win>(self, AttributeOf::window, copy_fn, delete_fn, extra_state);
 }
-
 void win_free_keyval(Process& self, int* keyval) {
-  refuse_predefined_of_windows(*keyval);
-  self.keyvals.free(keyval, AttributeOf::window);
+  free_key(self, AttributeOf::window, keyval);
 }
-
 void win_set_attr(Process& self, Window& window, int keyval, void* value) {
-  refuse_predefined_of_windows(keyval);
-  auto found = self.keyvals.find(keyval, AttributeOf::window);
-  if (!window.attributes) window.attributes = std::make_unique<Attributes>();
-  window.attributes->set(window.handle(), std::move(found), value);
+  set_attribute(self, window, keyval, value);
 }
-
 void win_get_attr(Process& self, Window& window, int keyval, void* value, int* flag) {
-  if (is_predefined_of_windows(keyval)) {
-    *flag = 1;
-    *static_cast<const void**>(value) = predefined(window, keyval);
-    return;
-  }
-  self.keyvals.find(keyval, AttributeOf::window);
-  const void* const* own = window.attributes ? window.attributes->find(keyval) : nullptr;
-  *flag = own != nullptr ? 1 : 0;
-  if (own != nullptr) *static_cast<const void**>(value) = *own;
+  get_attribute(self, window, keyval, value, flag);
 }
-
 void win_delete_attr(Process& self, Window& window, int keyval) {
-  refuse_predefined_of_windows(keyval);
-  self.keyvals.find(keyval, AttributeOf::window);
-  if (!window.attributes)
-    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
-  window.attributes->remove(window.handle(), keyval);
+  delete_attribute(self, window, keyval);
 }
 
 // Datatypes.
 
-namespace {
-
-datatype::Type& writable(const datatype::Type& type) {
-  return const_cast<datatype::Type&>(type);
+void copy_attributes(const Type& from, Type& to) {
+  if (attributes(from) != nullptr) keep(to, attributes(from)->copy(from.handle()));
 }
 
-Attributes* attributes(const datatype::Type& type) {
-  return static_cast<Attributes*>(type.attributes);
-}
-
-} // namespace
-
-void copy_attributes(const datatype::Type& from, datatype::Type& to) {
-  if (from.attributes == nullptr) return;
-  to.attributes = attributes(from)->copy(from.handle()).release();
-}
-
-void drop_attributes(datatype::Type& type) {
-  if (type.attributes == nullptr) return;
+void drop_attributes(Type& type) {
+  if (attributes(type) == nullptr) return;
   attributes(type)->clear(type.handle());
   delete attributes(type);
-  type.attributes = nullptr;
+  keep(type, nullptr);
 }
 
 void type_create_keyval(Library& self, MPI_Type_copy_attr_function* copy_fn,
                         MPI_Type_delete_attr_function* delete_fn, int* keyval, void* extra_state) {
-  *keyval =
-      self.keyvals.add(AttributeOf::datatype, copy_callback<MPI_Datatype>(copy_fn, extra_state),
-                       delete_callback<MPI_Datatype>(delete_fn, extra_state));
+  *keyval = create_key<MPI_Datatype>(self, AttributeOf::datatype, copy_fn, delete_fn, extra_state);
 }
-
 void type_free_keyval(Library& self, int* keyval) {
-  self.keyvals.free(keyval, AttributeOf::datatype);
+  free_key(self, AttributeOf::datatype, keyval);
 }
-
-void type_set_attr(Library& self, const datatype::Type& type, int keyval, void* value) {
-  auto found = self.keyvals.find(keyval, AttributeOf::datatype);
-  if (type.attributes == nullptr) writable(type).attributes = new Attributes;
-  attributes(type)->set(type.handle(), std::move(found), value);
+void type_set_attr(Library& self, const Type& type, int keyval, void* value) {
+  set_attribute(self, const_cast<Type&>(type), keyval, value);
 }
-
-void type_get_attr(Library& self, const datatype::Type& type, int keyval, void* value, int* flag) {
-  self.keyvals.find(keyval, AttributeOf::datatype);
-  const void* const* found = type.attributes != nullptr ? attributes(type)->find(keyval) : nullptr;
-  *flag = found != nullptr ? 1 : 0;
-  if (found != nullptr) *static_cast<const void**>(value) = *found;
+void type_get_attr(Library& self, const Type& type, int keyval, void* value, int* flag) {
+  get_attribute(self, type, keyval, value, flag);
 }
-
-void type_delete_attr(Library& self, const datatype::Type& type, int keyval) {
-  self.keyvals.find(keyval, AttributeOf::datatype);
-  if (type.attributes == nullptr) {
-    base::fail(MPI_ERR_KEYVAL, "no attribute with key {} is set here", keyval);
-  }
-  attributes(type)->remove(type.handle(), keyval);
+void type_delete_attr(Library& self, const Type& type, int keyval) {
+  delete_attribute(self, type, keyval);
 }
 
 } // namespace macadam::mpi

@@ -3,9 +3,11 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace macadam::mpi {
@@ -27,14 +29,14 @@ struct Keyval {
   Delete delete_fn; // empty: nothing to do (MPI_*_NULL_DELETE_FN)
 };
 
-// The attributes of one object, in the order in which they were set. While its delete callback runs
-// a value is still found, if there is no newer one, but is not copied or deleted again; it stays if
-// the callback refuses.
+// The attributes of one object, in the order in which they were set. A value that is deleted is
+// found by its own delete callback, but not by other threads, to which it may be gone already; and
+// it is not copied or deleted again. It stays if the callback refuses.
 class Attributes {
  public:
   [[nodiscard]] const void* const* find(int key) const;
-  // Replaces a value, and calls the delete callback of the old one. Throws base::Error with the
-  // callback's code if that refuses.
+  // Replaces a value, and then calls the delete callback of the old one, so that at all times there
+  // is one. Throws base::Error with the callback's code if that refuses: the old one is back.
   void set(void* object, std::shared_ptr<const Keyval> keyval, void* value);
   // Throws MPI_ERR_KEYVAL if there is no such attribute, or the callback's code.
   void remove(void* object, int key);
@@ -50,7 +52,8 @@ class Attributes {
   struct Entry {
     std::shared_ptr<const Keyval> keyval;
     void* value;
-    bool leaving = false; // its delete callback runs, which still finds it
+    std::thread::id deleting = {}; // the thread that runs its delete callback
+    [[nodiscard]] bool is_leaving() const { return deleting != std::thread::id(); }
   };
   // The one with the key that is not leaving; null if there is none. For const and other lists.
   template <class Entries>
@@ -76,6 +79,9 @@ class Keyvals {
   };
   int next_ = first_key;
   std::map<int, Row> keys_;
+  // Those that are gone are swept out when there are twice as many as after the last time.
+  static constexpr std::size_t fewest_swept = 64;
+  std::size_t next_sweep_ = fewest_swept;
 };
 
 // Values behind the predefined attributes of MPI_COMM_WORLD.

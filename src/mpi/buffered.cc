@@ -7,7 +7,6 @@
 #include "mpi/communicator.h"
 #include "mpi/process.h"
 
-#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -93,9 +92,8 @@ void BufferedSends::send(engine::Peer& peer, const engine::Envelope& envelope,
   request->argument = &*copy;
   request->continuation = [](engine::Request& done, void* argument) noexcept {
     const Copy& left = *static_cast<Copy*>(argument);
-    BufferedSends& owner = *left.owner;
-    owner.process_->instance->engine->release(&done);
-    owner.sent(left.number);
+    left.owner->process_->instance->engine->release(&done);
+    left.owner->sent(left.self);
   };
 }
 
@@ -123,6 +121,7 @@ BufferedSends::Copies::iterator BufferedSends::reserve(std::size_t bytes) {
 // to the start: so there is room whenever a circular buffer has it, as the standard promises
 // (MPI 5.0, section 3.6). Else it goes into any gap.
 BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
+  if (spare_.empty()) spare_.emplace_back();
   auto before = copies_.end();
   std::byte* place = nullptr;
   if (automatic_) {
@@ -130,27 +129,33 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
     place = process_->instance->requests.staging.take(bytes);
   } else {
     auto* const start = static_cast<std::byte*>(memory_);
-    if (copies_.empty()) tail_ = start;
+    if (copies_.empty()) {
+      tail_ = start;
+      behind_tail_ = copies_.end();
+    }
     const auto fits = [&](std::byte* from, Copies::iterator next) {
       before = next;
       place = aligned(from);
       std::byte* const end = next == copies_.end() ? start + bytes_ : next->place;
       return place <= end && static_cast<std::size_t>(end - place) >= bytes;
     };
-    const auto behind_tail = std::ranges::find_if(
-        copies_, [&](const Copy& copy) { return copy.place + copy.bytes > tail_; });
-    if (!fits(tail_, behind_tail) && !fits(start, copies_.begin())) {
+    if (!fits(tail_, behind_tail_) && !fits(start, copies_.begin())) {
       auto copy = copies_.begin();
       while (copy != copies_.end() && !fits(copy->place + copy->bytes, std::next(copy)))
         ++copy;
       if (copy == copies_.end()) return copy;
     }
     tail_ = place + bytes;
+    behind_tail_ = before;
   }
-  if (spare_.empty()) spare_.emplace_back();
   const auto copy = spare_.begin();
   copies_.splice(before, spare_, copy);
-  *copy = {this, place, bytes, ++sends_};
+  copy->owner = this;
+  copy->self = copy;
+  copy->place = place;
+  copy->bytes = bytes;
+  copy->number = ++sends_;
+  begun_.push_back(*copy);
   used_ += bytes;
   return copy;
 }
@@ -158,26 +163,19 @@ BufferedSends::Copies::iterator BufferedSends::find_room(std::size_t bytes) {
 void BufferedSends::remove(Copies::iterator copy) {
   if (automatic_) process_->instance->requests.staging.give(copy->place, copy->bytes);
   used_ -= copy->bytes;
+  begun_.erase(*copy);
+  if (behind_tail_ == copy) ++behind_tail_;
   spare_.splice(spare_.begin(), copies_, copy);
 }
 
-// The copy with this number has left.
-void BufferedSends::sent(std::uint64_t number) {
-  remove(std::ranges::find(copies_, number, &Copy::number));
-  for (std::size_t i = 0; i < flushes_.size();) {
-    Flush& flush = *flushes_[i];
-    if (gone(flush.last)) {
-      flushes_[i] = flushes_.back();
-      flushes_.pop_back();
-      complete(flush.process, flush, {});
-    } else {
-      ++i;
-    }
+// The copy has left.
+void BufferedSends::sent(Copies::iterator copy) {
+  remove(copy);
+  while (!flushes_.empty() && gone(flushes_.front()->last)) {
+    Flush& flush = *flushes_.front();
+    flushes_.pop_front();
+    complete(flush.process, flush, {});
   }
-}
-
-bool BufferedSends::gone(std::uint64_t up_to) const {
-  return std::ranges::none_of(copies_, [&](const Copy& copy) { return copy.number <= up_to; });
 }
 
 void BufferedSends::flush() {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/list.h"
 #include "engine/engine.h"
 #include "mpi/request.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
-#include <vector>
 
 namespace macadam::mpi {
 
@@ -43,20 +44,24 @@ class BufferedSends {
   Flush* start_flush(Process& self);
 
  private:
-  // A copy that has not left. The list is ordered by place.
-  struct Copy {
-    BufferedSends* owner;
-    std::byte* place;
-    std::size_t bytes;
-    std::uint64_t number; // sends are numbered in the order of their calls
+  // A copy that has not left.
+  struct Copy;
+  using Copies = std::list<Copy>; // ordered by place
+  struct Copy : base::ListNode<> {
+    BufferedSends* owner = nullptr;
+    Copies::iterator self; // its place in the list
+    std::byte* place = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t number = 0; // sends are numbered in the order of their calls
   };
-  using Copies = std::list<Copy>;
 
   Copies::iterator reserve(std::size_t bytes);
   Copies::iterator find_room(std::size_t bytes);
   void remove(Copies::iterator copy);
-  void sent(std::uint64_t number);
-  [[nodiscard]] bool gone(std::uint64_t up_to) const;
+  void sent(Copies::iterator copy);
+  [[nodiscard]] bool gone(std::uint64_t up_to) const {
+    return begun_.empty() || begun_.front().number > up_to;
+  }
 
   Process* process_ = nullptr;
   void* memory_ = nullptr; // as attached
@@ -65,10 +70,12 @@ class BufferedSends {
   bool automatic_ = false;
   std::size_t used_ = 0; // bytes of copies
   std::uint64_t sends_ = 0;
-  std::byte* tail_ = nullptr; // where the last copy made ends
   Copies copies_;
-  Copies spare_; // list nodes for reuse
-  std::vector<Flush*> flushes_;
+  Copies spare_;                                 // list nodes for reuse
+  base::List<Copy> begun_;                       // the copies, in the order of their sends
+  std::byte* tail_ = nullptr;                    // where the last copy made ends,
+  Copies::iterator behind_tail_ = copies_.end(); // ... and the one behind it
+  std::deque<Flush*> flushes_;                   // in the order of their calls
 };
 
 // The buffer that buffered sends on `comm` use: its own, else its session's, else the process's.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cartesian topologies.
 #include "mpi/calls.h"
+#include "mpi/collectives.h"
 #include "mpi/comm_create.h"
 #include "mpi/process.h"
 #include "mpi/topology.h"
@@ -39,6 +40,16 @@ Dimensions checked(const Communicator& comm, int ndims, const int dims[], const 
   return dimensions;
 }
 
+// "3 x 4, periods 0 1"
+std::string describe(const Dimensions& dimensions) {
+  std::string sizes, periods;
+  for (const auto& dimension : dimensions) {
+    sizes += fmt::format("{}{}", sizes.empty() ? "" : " x ", dimension.size);
+    periods += dimension.periodic ? " 1" : " 0";
+  }
+  return sizes + ", periods" + periods;
+}
+
 int cells(const Dimensions& dimensions) {
   int product = 1;
   for (const auto& dimension : dimensions)
@@ -68,6 +79,7 @@ void cart_create(Process& self, Communicator& comm_old, int ndims, const int dim
                  const int periods[], int reorder, MPI_Comm* comm_cart) {
   check_intra(comm_old, "comm_old");
   Dimensions dimensions = checked(comm_old, ndims, dims, periods);
+  if (self.settings.check) compare_calls(self, comm_old, describe(dimensions).c_str());
   const std::vector<int> ranks = ranks_of_cells(self, comm_old, reorder != 0, dimensions);
   *comm_cart = with_topology(take_vertices(self, comm_old, ranks),
                              [&](int rank) { return grid_topology(std::move(dimensions), rank); });

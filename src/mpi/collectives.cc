@@ -2,12 +2,12 @@
 // How collectives are run: to the end, behind a request, again and again.
 #include "mpi/collectives.h"
 
+#include "coll/batch.h"
 #include "coll/operations.h"
 #include "mpi/collective_check.h"
 #include "mpi/process.h"
 
 #include <array>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -16,14 +16,14 @@ namespace {
 
 using coll::Collective;
 
-// The error of an operation as MPI knows it.
+// The error of an operation as MPI knows it. An Error is copied: it may be asked for again.
 base::Error translated(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const base::Error& e) {
     return e;
-  } catch (const std::bad_alloc&) {
-    return {MPI_ERR_NO_MEM, "no memory for what is on its way between ranks"};
+  } catch (...) {
+    return base::caught(coll::on_the_way);
   }
 }
 
@@ -33,10 +33,8 @@ int class_of(const std::exception_ptr& error) noexcept {
     std::rethrow_exception(error);
   } catch (const base::Error& e) {
     return e.error_class;
-  } catch (const std::bad_alloc&) {
-    return MPI_ERR_NO_MEM;
   } catch (...) {
-    return MPI_ERR_INTERN;
+    return base::caught(coll::on_the_way).error_class;
   }
 }
 
@@ -65,10 +63,13 @@ void destroy(Process& self, LayerRequest& request) {
 
 void destroy_persistent(Process& self, LayerRequest& request) {
   auto& comm = *static_cast<Communicator*>(request.owner);
+  coll::Resources& shared = *self.instance->coll;
   const std::int32_t tag = static_cast<CollectiveRequest&>(request).operation.tag;
   comm.sequence.forget(static_cast<CollectiveRequest&>(request).operation);
-  comm.boards.leave(tag, self.instance->coll->panels);
-  comm.machines.leave(tag, self.instance->coll->panels);
+  comm.boards.leave(tag, shared.panels);
+  comm.machines.leave(tag, shared);
+  for (const engine::Team* team : {&comm.collective, &comm.inside})
+    shared.engine.drop_channel(team->context, tag, *team->peers);
   destroy(self, request);
 }
 

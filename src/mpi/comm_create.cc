@@ -5,12 +5,16 @@
 
 #include "coll/algorithms.h"
 #include "coll/batch.h"
+#include "mpi/agree.h"
 #include "mpi/calls.h"
 #include "mpi/joint.h"
 #include "mpi/process.h"
+#include "mpi/session.h"
 
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace macadam::mpi {
@@ -53,28 +57,25 @@ coll::Task agree_on_context(coll::Collective& self) {
 }
 
 // The new communicator, whose context is still to be agreed on, and the collective that does that.
-Communicator& begin_duplicate(Process& self, Communicator& comm, CollectiveCall& call) {
+CommunicatorRef begin_duplicate(Process& self, Communicator& comm, CollectiveCall& call) {
+  const std::uint64_t offer =
+      comm.rank() == 0 ? self.instance->new_context(is_joint(comm)) : no_context;
   Group* remote = comm.remote != nullptr ? &share(*comm.remote) : nullptr;
-  const std::uint64_t offer = comm.rank() == 0 ? self.instance->new_context(is_joint(comm)) : 0;
-  Communicator& made = make_communicator(self, offer, share(*comm.local), remote, *comm.errhandler);
+  CommunicatorRef made(
+      &make_communicator(self, offer, share(*comm.local), remote, *comm.errhandler), {&self});
   call = {"duplicate of a communicator", &agree_on_context, {}, nullptr};
-  call.arguments.extra = &made;
+  call.arguments.extra = made.get();
   return made;
 }
 
 void duplicate(Process& self, Communicator& comm, MPI_Comm* newcomm, Info* info) {
   CollectiveCall call;
-  Communicator& made = begin_duplicate(self, comm, call);
-  try {
-    run(self, comm, std::move(call));
-    if (comm.attributes) made.attributes = comm.attributes->copy(comm.handle());
-  } catch (...) {
-    release(self, made);
-    throw;
-  }
-  made.topology = comm.topology;
-  comm_set_info(self, made, info);
-  *newcomm = made.handle();
+  CommunicatorRef made = begin_duplicate(self, comm, call);
+  run(self, comm, std::move(call));
+  if (comm.attributes) made->attributes = comm.attributes->copy(comm.handle());
+  made->topology = comm.topology;
+  comm_set_info(self, *made, info);
+  *newcomm = made.release()->handle();
 }
 
 void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, Info* info,
@@ -83,12 +84,12 @@ void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, Info*
   std::unique_ptr<Attributes> attributes;
   if (comm.attributes) attributes = comm.attributes->copy(comm.handle());
   CollectiveCall call;
-  Communicator& made = begin_duplicate(self, comm, call);
-  made.attributes = std::move(attributes);
-  made.topology = comm.topology;
-  comm_set_info(self, made, info);
-  *newcomm = made.handle();
+  CommunicatorRef made = begin_duplicate(self, comm, call);
+  made->attributes = std::move(attributes);
+  made->topology = comm.topology;
+  comm_set_info(self, *made, info);
   launch(self, comm, std::move(call), request);
+  *newcomm = made.release()->handle();
 }
 
 // --- Parts ---------------------------------------------------------------------------------------
@@ -137,23 +138,6 @@ MPI_Comm handle_of(const Communicator* comm) {
   return comm != nullptr ? comm->handle() : MPI_COMM_NULL;
 }
 
-// The members of `group` as ranks of the communicator. All must be in it.
-std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
-  std::vector<int> ranks;
-  ranks.reserve(static_cast<std::size_t>(group.ranks.size()));
-  for (int i = 0; i < group.ranks.size(); ++i) {
-    const int rank = comm.local->ranks.find(group.ranks[i]);
-    if (rank < 0) {
-      base::fail(MPI_ERR_GROUP,
-                 "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in {}; the group "
-                 "must be a part of the communicator's",
-                 i, group.ranks[i], describe(comm));
-    }
-    ranks.push_back(rank);
-  }
-  return ranks;
-}
-
 void refuse_predefined(const Communicator& comm) {
   if (comm.constant != nullptr) {
     base::fail(MPI_ERR_COMM, "{} is predefined; it must not be freed", comm.name);
@@ -178,6 +162,23 @@ bool communicates(const engine::Engine& engine, const Communicator& comm, Owners
   });
   comm.sequence.for_each_running([&](const coll::Collective&, bool) { found = true; });
   return found;
+}
+
+std::vector<int> ranks_in(const Communicator& comm, const Group& group) {
+  const engine::Places places(comm.local->ranks);
+  std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(group.ranks.size()));
+  for (int i = 0; i < group.ranks.size(); ++i) {
+    const int rank = places(group.ranks[i]);
+    if (rank < 0) {
+      base::fail(MPI_ERR_GROUP,
+                 "rank {} of the group (rank {} of MPI_COMM_WORLD) is not in the {}; give a "
+                 "group of its members",
+                 i, group.ranks[i], describe(comm));
+    }
+    ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 void send_bytes(Process& self, Rank to, const Envelope& envelope, const void* data,
@@ -212,10 +213,15 @@ void swap_bytes(Process& self, Rank other, const Envelope& envelope, std::int32_
                          &self.types[MPI_BYTE]};
   engine::Engine& engine = *self.instance->engine;
   auto* sent = engine.send(engine.peer(other), envelope, out, engine::SendMode::standard);
-  receive_bytes(self, other, {envelope.context, other_source, envelope.tag}, theirs, their_bytes);
-  if (sent == nullptr) return;
-  self.instance->wait_until([&] { return sent->complete; });
-  engine.release(sent);
+  const std::optional<base::Error> failed = attempt([&] {
+    receive_bytes(self, other, {envelope.context, other_source, envelope.tag}, theirs, their_bytes);
+  });
+  if (sent != nullptr) {
+    if (failed) engine.cancel(*sent); // the other one may never receive it
+    self.instance->wait_until([&] { return sent->complete; });
+    engine.release(sent);
+  }
+  if (failed) throw *failed;
 }
 
 void swap_bytes(Process& self, Communicator& comm, SubContext sub_context, int peer, int tag,
@@ -246,29 +252,23 @@ Communicator* split(Process& self, Communicator& comm, int color, int key) {
   if (color == MPI_UNDEFINED) return nullptr;
 
   Part part = part_of(local, comm.local->ranks, color);
-  Group* others = nullptr;
+  GroupRef others(nullptr, {&self});
   std::uint64_t context = part.context;
   if (comm.inter()) {
     Part far = part_of(remote, comm.remote->ranks, color);
     if (far.members.empty()) return nullptr; // nobody to talk to
     context = std::min(context, far.context);
-    others = &make_group(self, RankMap(std::move(far.members)), comm.local->session);
+    others.reset(&make_group(self, RankMap(std::move(far.members)), comm.local->session));
   }
   Group& group = make_group(self, RankMap(std::move(part.members)), comm.local->session);
-  return &make_communicator(self, context, group, others, *comm.errhandler);
+  return &make_communicator(self, context, group, others.release(), *comm.errhandler);
 }
 
-Communicator& duplicate_ranks(Process& self, Communicator& comm, const char* name) {
+Communicator& duplicate_ranks(Process& self, Communicator& comm) {
   CollectiveCall call;
-  Communicator& made = begin_duplicate(self, comm, call);
-  try {
-    run(self, comm, std::move(call));
-  } catch (...) {
-    release(self, made);
-    throw;
-  }
-  made.name = name;
-  return made;
+  CommunicatorRef made = begin_duplicate(self, comm, call);
+  run(self, comm, std::move(call));
+  return *made.release();
 }
 
 // --- The MPI functions
@@ -308,11 +308,22 @@ int color_of_shared_memory(Process& self) {
   return shares ? self.job->node(rank) : self.job->size() + rank;
 }
 
+// The first of its ranks, for a member of a process set.
+int color_of_set(Process& self, const std::string& name) {
+  const std::optional<RankMap> members = find_set(self, name);
+  const bool is_member = members && members->find(static_cast<Rank>(self.job->rank())) >= 0;
+  return is_member ? static_cast<int>((*members)[0]) : MPI_UNDEFINED;
+}
+
 } // namespace
 
 void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
                      MPI_Comm* newcomm) {
-  const std::string* resource = info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
+  const auto asked = [info](const char* wanted) {
+    return info != nullptr ? info->find(wanted) : nullptr;
+  };
+  const std::string* const resource = asked("mpi_hw_resource_type");
+  const std::string* const set = asked("mpi_pset_name");
   int color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:
@@ -323,6 +334,8 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
     // No other resource is known to be shared, and then there is no communicator.
     if (resource != nullptr && *resource == "mpi_shared_memory")
       color = color_of_shared_memory(self);
+    else if (split_type == MPI_COMM_TYPE_RESOURCE_GUIDED && set != nullptr)
+      color = color_of_set(self, *set);
     break;
   case MPI_COMM_TYPE_HW_UNGUIDED: // nothing below the host is told apart
   case MPI_UNDEFINED:
@@ -389,7 +402,8 @@ void comm_free(Process& self, MPI_Comm* comm) {
 void comm_disconnect(Process& self, MPI_Comm* comm) {
   auto& object = *self.find<Communicator>(*comm, base::ObjectKind::communicator);
   refuse_predefined(object);
-  const Owners owners = is_joint(object) ? Owners::some : Owners::any; // part() sees to the rest
+  const Owners owners =
+      is_joint(object) ? Owners::waited_for : Owners::any; // part() sees to the rest
   self.instance->wait_until([&] { return !communicates(*self.instance->engine, object, owners); });
   std::vector<std::uint32_t> jobs; // that nothing is left of
   if (is_joint(object)) jobs = part(self, object);

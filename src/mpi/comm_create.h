@@ -4,6 +4,7 @@
 #include "mpi/communicator.h"
 
 #include <cstddef>
+#include <vector>
 
 namespace macadam::mpi {
 
@@ -30,16 +31,19 @@ void swap_bytes(Process& self, Communicator& comm, SubContext sub_context, int p
 void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void* theirs,
                      std::size_t bytes);
 
-// Whether a message of the communicator is under way, or a receive waits for one. `some`: such that
-// somebody waits for its end.
-enum class Owners { any, some };
+// Whether a message of the communicator is under way, or a receive waits for one. `waited_for`:
+// only operations that somebody waits for.
+enum class Owners { any, waited_for };
 bool communicates(const engine::Engine& engine, const Communicator& comm, Owners owners);
+
+// The members of `group` as ranks of the communicator. Throws MPI_ERR_GROUP if one is not in it.
+std::vector<int> ranks_in(const Communicator& comm, const Group& group);
 
 // The part of the ranks that pass the same color, ordered by key and then by old rank. Null if
 // color is MPI_UNDEFINED, or if an intercommunicator's other group has no rank of that color.
 Communicator* split(Process& self, Communicator& comm, int color, int key);
 
 // A communicator of the same ranks, with nothing else of the old one but its error handler.
-Communicator& duplicate_ranks(Process& self, Communicator& comm, const char* name);
+Communicator& duplicate_ranks(Process& self, Communicator& comm);
 
 } // namespace macadam::mpi

@@ -3,12 +3,12 @@
 
 #include "mpi/calls.h"
 #include "mpi/joint.h"
+#include "mpi/names.h"
 #include "mpi/process.h"
 #include "mpi/request.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 
 namespace macadam::mpi {
@@ -16,9 +16,17 @@ namespace {
 
 // Hints for communicators that the standard defines (section "Communicator Info"). All are boolean
 // and none changes what this library does, so they are only kept.
-constexpr std::array<std::string_view, 5> known_hints = {
-    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
-    "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
+constexpr std::array known_hints = {
+    Hints::Known{"mpi_assert_no_any_tag", "false"},
+    Hints::Known{"mpi_assert_no_any_source", "false"},
+    Hints::Known{"mpi_assert_exact_length", "false"},
+    Hints::Known{"mpi_assert_allow_overtaking", "false"},
+    Hints::Known{"mpi_assert_strict_persistent_collective_ordering", "false"},
+};
+
+bool is_boolean(std::string_view, std::string_view value) {
+  return value == "true" || value == "false";
+}
 
 bool same_side(const Group& one, const Group& two) {
   return &one == &two;
@@ -26,19 +34,23 @@ bool same_side(const Group& one, const Group& two) {
 
 } // namespace
 
-Communicator::Communicator() : base::Object(base::ObjectKind::communicator) {}
+Communicator::Communicator() : base::Object(base::ObjectKind::communicator), hints(known_hints) {}
 Communicator::~Communicator() = default;
 
 Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
                                 Errhandler& errhandler) {
+  GroupRef ours(&local, {&self}), theirs(remote, {&self});
+  const engine::Networks& networks = self.instance->engine->networks();
+  const bool connected = networks.connects_none(local.ranks, local.rank);
+  const bool shares = remote == nullptr && networks.maps_all(local.ranks);
   Communicator& comm = *self.instance->communicators.make();
-  comm.local = &local;
-  comm.remote = remote;
+  comm.local = ours.release();
+  comm.remote = theirs.release();
   comm.errhandler = &share(self, errhandler);
   const engine::RankMap* peers = remote != nullptr ? &remote->ranks : &local.ranks;
   comm.p2p = {0, local.rank, &local.ranks, peers};
-  comm.p2p.connected = self.instance->engine->networks().connects_none(local.ranks, local.rank);
-  comm.p2p.shares = remote == nullptr && self.instance->engine->networks().maps_all(local.ranks);
+  comm.p2p.connected = connected;
+  comm.p2p.shares = shares;
   comm.collective = comm.inside = comm.p2p;
   comm.inside.peers = &local.ranks;
   set_context(comm, context);
@@ -59,10 +71,9 @@ void set_context(Communicator& comm, std::uint64_t context) {
 
 void destroy(Process& self, Communicator& comm) {
   comm.unlink();
-  for (const SubContext sub_context :
-       {SubContext::p2p, SubContext::collective, SubContext::create, SubContext::local}) {
-    self.instance->engine->drop_context(comm.p2p.context + static_cast<std::uint64_t>(sub_context));
-  }
+  for (const Group* const group : {comm.local, comm.remote})
+    if (group != nullptr && comm.p2p.context != no_context)
+      self.instance->engine->drop_contexts(comm.p2p.context, sub_contexts, group->ranks);
   comm.boards.leave(self.instance->coll->panels);
   comm.machines.leave(self.instance->coll->panels);
   drop(self, comm.local);
@@ -71,8 +82,15 @@ void destroy(Process& self, Communicator& comm) {
   give_back(self.instance->communicators, comm);
 }
 
+std::string number_of(std::uint64_t context) {
+  if (context >> 63 != 0)
+    return fmt::format("{} with other jobs", (context >> sub_context_bits) % most_joint_contexts);
+  return fmt::format("{} of rank {}", (context & 0xffffffff) / sub_contexts, context >> 32);
+}
+
 std::string describe(const Communicator& comm) {
-  return comm.name.empty() ? "communicator" : "communicator " + comm.name;
+  if (comm.of_library) return comm.name;
+  return "communicator " + (comm.name.empty() ? number_of(comm.p2p.context) : comm.name);
 }
 
 void check_intra(const Communicator& comm, const char* name) {
@@ -136,7 +154,7 @@ void comm_compare(Process& self, Communicator& comm1, Communicator& comm2, int* 
 }
 
 void comm_set_name(Process&, Communicator& comm, const char* comm_name) {
-  comm.name.assign(comm_name, ::strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1));
+  comm.name = kept_name(comm_name);
 }
 
 void comm_get_name(Process& self, MPI_Comm comm, char* comm_name, int* resultlen) {
@@ -145,23 +163,15 @@ void comm_get_name(Process& self, MPI_Comm comm, char* comm_name, int* resultlen
   if (object == nullptr && comm != MPI_COMM_NULL) {
     base::fail(MPI_ERR_COMM, "comm is no communicator, or one that was freed");
   }
-  const std::string name = object != nullptr ? object->name : "MPI_COMM_NULL";
-  *resultlen = static_cast<int>(name.copy(comm_name, MPI_MAX_OBJECT_NAME - 1));
-  comm_name[*resultlen] = '\0';
+  hand_out_name(object != nullptr ? object->name : "MPI_COMM_NULL", comm_name, resultlen);
 }
 
 void comm_set_info(Process&, Communicator& comm, Info* info) {
-  if (info == nullptr) return;
-  for (const auto& [key, value] : info->entries) {
-    if (std::ranges::find(known_hints, key) == known_hints.end()) continue;
-    if (value != "true" && value != "false") continue;
-    std::erase_if(comm.hints, [&](const auto& hint) { return hint.first == key; });
-    comm.hints.emplace_back(key, value);
-  }
+  comm.hints.take(info, is_boolean);
 }
 
 void comm_get_info(Process& self, Communicator& comm, MPI_Info* info_used) {
-  *info_used = make_info_used(self, comm.hints);
+  *info_used = make_info_used(self, comm.hints.entries());
 }
 
 } // namespace macadam::mpi

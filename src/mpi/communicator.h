@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/team.h"
 #include "mpi/context.h"
+#include "mpi/hints.h"
 
 #include <mpi.h>
 
@@ -47,6 +48,12 @@ struct Group : base::Object {
 Group& make_group(Library& self, engine::RankMap ranks, Session* session);
 Group& share(Group& group);
 void drop(Library& self, Group* group);
+// A reference that is dropped unless somebody takes it over.
+struct DropGroup {
+  Library* self;
+  void operator()(Group* group) const { drop(*self, group); }
+};
+using GroupRef = std::unique_ptr<Group, DropGroup>;
 
 // What travels under a communicator's context, each kind apart from the others.
 enum class SubContext : std::uint64_t {
@@ -89,17 +96,18 @@ struct Communicator : base::Object, base::ListNode<> {
   MPI_Comm constant = nullptr; // MPI_COMM_WORLD, MPI_COMM_SELF
   Errhandler* errhandler = nullptr;
   std::unique_ptr<Attributes> attributes;
-  std::vector<std::pair<std::string, std::string>> hints; // of MPI_Comm_set_info, those we know
-  std::unique_ptr<BufferedSends> buffered;                // of MPI_Comm_attach_buffer
-  std::shared_ptr<const Topology> topology;               // null if none; shared with duplicates
+  Hints hints;
+  std::unique_ptr<BufferedSends> buffered;  // of MPI_Comm_attach_buffer
+  std::shared_ptr<const Topology> topology; // null if none; shared with duplicates
   std::string name;
+  bool of_library = false; // a window's or a file's, which is all of its name
 
   Communicator();
   ~Communicator();
 };
 
-// A communicator of these groups, whose references it takes over; `remote` is null for an
-// intracommunicator. Inherits nothing but the error handler.
+// A communicator of these groups, whose references it takes over, also if it throws; `remote` is
+// null for an intracommunicator. Inherits nothing but the error handler.
 Communicator& make_communicator(Process& self, std::uint64_t context, Group& local, Group* remote,
                                 Errhandler& errhandler);
 // Settles the context of a communicator that was made before it was known.
@@ -114,12 +122,21 @@ inline void release(Process& self, Communicator& comm) {
   if (--comm.references == 0) [[unlikely]]
     destroy(self, comm);
 }
+// A reference that is released unless somebody takes it over.
+struct ReleaseCommunicator {
+  Process* self;
+  void operator()(Communicator* comm) const { release(*self, *comm); }
+};
+using CommunicatorRef = std::unique_ptr<Communicator, ReleaseCommunicator>;
 inline void belongs_to(engine::Request& request, Communicator& comm) {
   retain(comm);
   request.owner = &comm;
 }
 
-// "MPI_COMM_WORLD", or the name that the user gave, for messages.
+// "2 of rank 0": the place of a context in the order in which its leader made them, the same on all
+// ranks.
+std::string number_of(std::uint64_t context);
+// For messages: "communicator MPI_COMM_WORLD", or by the name that the user gave, or by the number.
 std::string describe(const Communicator& comm);
 
 // Throws MPI_ERR_COMM for an intercommunicator. `name` is the parameter's.

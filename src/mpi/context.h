@@ -18,6 +18,7 @@
 namespace macadam::mpi {
 
 inline constexpr unsigned sub_context_bits = 2;
+inline constexpr std::uint64_t no_context = ~std::uint64_t{0};
 inline constexpr std::uint32_t no_leader = (std::uint32_t{1} << 31) - 1; // more than any rank
 inline constexpr std::uint32_t most_contexts = std::uint32_t{1} << 30;
 inline constexpr std::uint32_t most_joint_leaders = std::uint32_t{1} << 18;

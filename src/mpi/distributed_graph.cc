@@ -119,13 +119,14 @@ MPI_Comm make(Process& self, Communicator& comm, Adjacent adjacent, bool weighte
   const std::vector<int> rank_of = ranks_of_vertices(self, comm, vertices, reorder, traffic);
   if (!std::ranges::is_sorted(rank_of)) {
     // In the new communicator vertices are ranks; here the rank that takes one is sought.
+    const int own = vertex_of(comm, rank_of);
     const auto taker = [&](int vertex) { return rank_of[static_cast<std::size_t>(vertex)]; };
     const auto hand_over = [&](std::vector<Edge>& edges, int Edge::*end) {
       for (Edge& edge : edges)
         edge.*end = taker(edge.*end);
       edges = deliver(self, comm, std::move(edges), end);
       for (Edge& edge : edges)
-        edge.*end = vertex_of(comm, rank_of);
+        edge.*end = own;
     };
     hand_over(adjacent.in, &Edge::destination);
     hand_over(adjacent.out, &Edge::source);

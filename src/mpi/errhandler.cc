@@ -82,6 +82,18 @@ std::string code_name(Library& self, int code) {
           follows ? boot::Blame::peer : boot::Blame::self);
 }
 
+// Calls a user's function with the object that it is for.
+struct UserCall {
+  ErrorSource& of;
+  int& code;
+
+  void operator()(std::monostate) const {}
+  void operator()(MPI_Comm_errhandler_function* function) const { function(&of.comm, &code); }
+  void operator()(MPI_Session_errhandler_function* function) const { function(&of.session, &code); }
+  void operator()(MPI_Win_errhandler_function* function) const { function(&of.win, &code); }
+  void operator()(MPI_File_errhandler_function* function) const { function(&of.file, &code); }
+};
+
 } // namespace
 
 int call(Library& self, const char* function, const Errhandler& handler, ErrorSource of, int code,
@@ -93,17 +105,7 @@ int call(Library& self, const char* function, const Errhandler& handler, ErrorSo
     run_callback(
         "an error handler",
         [&] {
-          if (const auto* of_comm = std::get_if<MPI_Comm_errhandler_function*>(&handler.function))
-            (*of_comm)(&of.comm, &code);
-          else if (const auto* of_session =
-                       std::get_if<MPI_Session_errhandler_function*>(&handler.function))
-            (*of_session)(&of.session, &code);
-          else if (const auto* of_window =
-                       std::get_if<MPI_Win_errhandler_function*>(&handler.function))
-            (*of_window)(&of.win, &code);
-          else if (const auto* of_file =
-                       std::get_if<MPI_File_errhandler_function*>(&handler.function))
-            (*of_file)(&of.file, &code);
+          std::visit(UserCall{of, code}, handler.function);
         },
         function);
     break;

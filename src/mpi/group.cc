@@ -4,35 +4,13 @@
 #include "mpi/request.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace macadam::mpi {
 namespace {
 
+using engine::Places;
 using engine::Rank;
 using engine::RankMap;
-
-// Places of ranks of the job in a group, for many questions: a table only where the group is
-// irregular and large enough to be worth it.
-class Places {
- public:
-  explicit Places(const RankMap& map) : map_(map) {
-    if (map.memory_bytes() == 0 || map.size() < 16) return;
-    table_.reserve(static_cast<std::size_t>(map.size()));
-    for (int i = 0; i < map.size(); ++i)
-      table_.emplace(map[i], i);
-  }
-  // -1 if it is not in the group.
-  [[nodiscard]] int operator()(Rank rank) const {
-    if (table_.empty()) return map_.find(rank);
-    const auto found = table_.find(rank);
-    return found == table_.end() ? -1 : found->second;
-  }
-
- private:
-  const RankMap& map_;
-  std::unordered_map<Rank, int> table_;
-};
 
 void check_rank(const Group& group, int rank, const char* what, int index) {
   if (rank < 0 || rank >= group.ranks.size()) {

@@ -12,15 +12,17 @@
 
 namespace macadam::mpi {
 
-// The hints of a window or a file: those that mean something here, each with a value at any time.
+// The hints of a communicator, a window or a file: those that mean something here, each with a
+// value at any time.
 class Hints {
  public:
   struct Known {
-    std::string_view key;
+    const char* key;
     const char* value; // if the user does not set it
   };
 
   explicit Hints(std::span<const Known> known) {
+    entries_.reserve(known.size());
     for (const Known& each : known)
       entries_.emplace_back(each.key, each.value);
   }
@@ -30,21 +32,22 @@ class Hints {
   void take(const Info* info, bool (*can_be)(std::string_view key, std::string_view value)) {
     if (info == nullptr) return;
     for (auto& [key, value] : entries_) {
-      const std::string* const wanted = info->find(key.c_str());
+      const std::string* const wanted = info->find(key);
       if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
     }
   }
 
   // Of a key that is known.
   [[nodiscard]] const std::string& operator[](std::string_view key) const {
-    return std::ranges::find(entries_, key, [](const auto& entry) { return entry.first; })->second;
+    const auto key_of = [](const auto& entry) { return std::string_view(entry.first); };
+    return std::ranges::find(entries_, key, key_of)->second;
   }
-  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& entries() const {
-    return entries_;
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> entries() const {
+    return {entries_.begin(), entries_.end()};
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> entries_;
+  std::vector<std::pair<const char*, std::string>> entries_;
 };
 
 } // namespace macadam::mpi

@@ -103,14 +103,14 @@ std::uint64_t Instance::new_context(bool joint) {
   if (joint) {
     if (joint_contexts_ == most_joint_contexts || rank >= most_joint_leaders)
       base::fail(MPI_ERR_OTHER,
-                 "rank {} has led {} communicators with processes of other jobs; there can be {}, "
-                 "of ranks below {}",
+                 "rank {} has offered to lead {} communicators with processes of other jobs; there "
+                 "can be {}, of ranks below {}",
                  rank, joint_contexts_ - 1, most_joint_contexts - 1, most_joint_leaders);
     return joint_context_of({process_.job->number(), rank}, joint_contexts_++);
   }
   if (contexts_ == most_contexts) {
     base::fail(MPI_ERR_OTHER,
-               "this rank has led {} new communicators, the most there can be; free "
+               "this rank has offered to lead {} new communicators, the most there can be; free "
                "communicators do not give their place back",
                most_contexts);
   }

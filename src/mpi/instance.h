@@ -95,6 +95,15 @@ class Observers final : public engine::Observer {
   Trace* const trace_;
 };
 
+// A probe that waits for a message; for pages about jobs that hang.
+struct BlockingProbe : base::ListNode<> {
+  BlockingProbe(const Communicator& its_comm, int its_source, int its_tag)
+      : comm(its_comm), source(its_source), tag(its_tag) {}
+  ~BlockingProbe() { unlink(); }
+  const Communicator& comm;
+  const int source, tag;
+};
+
 // One time that a process takes part in its job: the networks, the engine, and the objects that
 // need them. Begun by MPI_Init or by the first call of a session that needs a network; ends with
 // the last user, and another may begin later. start() and end() below say when exactly.
@@ -199,6 +208,7 @@ class Instance {
   Files files;
   Invitations invitations;
   std::vector<const Gathering*> gatherings;
+  base::List<BlockingProbe> probes;
 
  private:
   // Looks that find nothing before a wait gives its core away. On shared cores a message's sender

@@ -21,11 +21,10 @@ constexpr std::uint64_t invitation_context = context_of(no_leader, 0);
 struct Header {
   std::uint64_t group;
   std::uint64_t context;
-  std::uint64_t size;
   Invitation::From from;
   std::uint32_t pad;
 };
-static_assert(sizeof(Header) == 32);
+static_assert(sizeof(Header) == 24);
 
 Invitation receive(Process& self, engine::Message& message) {
   const std::size_t bytes = message.bytes;
@@ -47,7 +46,6 @@ Invitation receive(Process& self, engine::Message& message) {
   came.from = header.from;
   came.group = header.group;
   came.context = header.context;
-  came.size = header.size;
   came.tag.assign(data.begin() + sizeof header, data.end());
   return came;
 }
@@ -55,7 +53,7 @@ Invitation receive(Process& self, engine::Message& message) {
 } // namespace
 
 void invite(Process& self, Rank to, const Invitation& invitation) {
-  const Header header{invitation.group, invitation.context, invitation.size, invitation.from, 0};
+  const Header header{invitation.group, invitation.context, invitation.from, 0};
   std::vector<char> data(sizeof header + invitation.tag.size());
   std::memcpy(data.data(), &header, sizeof header);
   std::ranges::copy(invitation.tag, data.begin() + sizeof header);

@@ -23,8 +23,7 @@ struct Invitation {
   engine::Rank sender = 0; // rank in the job
   From from = From::below;
   std::uint64_t group = 0;   // sum of its ranks, in order
-  std::uint64_t context = 0; // above: of the new communicator; other_leader: offered
-  std::uint64_t size = 0;    // other_leader: ranks of its group
+  std::uint64_t context = 0; // above: of the new communicator; other_leader: offered, to talk under
   std::string tag;
 
   [[nodiscard]] bool answers(const Invitation& wanted) const {

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -27,21 +27,20 @@ struct KnownJob {
   [[nodiscard]] bool has(engine::Rank process) const { return process - first < size; }
 };
 
-// All of them, in the order in which they were met. Those of communicators are met together, by
-// joint.h.
+// All of them. Those of communicators are met together, by joint.h.
 class Jobs {
  public:
   [[nodiscard]] bool empty() const { return known_.empty(); }
   // Null if it is not known.
   [[nodiscard]] KnownJob* find(std::uint32_t number);
   [[nodiscard]] KnownJob* of(engine::Rank process);
-  void add(const KnownJob& job) { known_.push_back(job); }
+  void add(const KnownJob& job) { known_.emplace(job.first, job); }
   void erase(std::uint32_t number);
   // The numbers of those that satisfy this.
   template <class Wanted>
   [[nodiscard]] std::vector<std::uint32_t> list(Wanted&& wanted) const {
     std::vector<std::uint32_t> numbers;
-    for (const KnownJob& job : known_)
+    for (const auto& [first, job] : known_)
       if (wanted(job)) numbers.push_back(job.job->number());
     return numbers;
   }
@@ -60,7 +59,7 @@ class Jobs {
  private:
   void count(const engine::RankMap& ranks, int change);
 
-  std::list<KnownJob> known_;
+  std::map<engine::Rank, KnownJob> known_; // by their first processes
 };
 
 } // namespace macadam::mpi

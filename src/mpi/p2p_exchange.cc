@@ -21,7 +21,7 @@ void destroy_exchange(Process& self, LayerRequest& request) {
 
 constexpr RequestClass exchange_class{.name = "send and receive", .destroy = destroy_exchange};
 
-void end_half(Exchange& exchange) {
+void count_down(Exchange& exchange) {
   if (--exchange.unfinished != 0) return;
   exchange.process.instance->requests.staging.give(exchange.staged, exchange.staged_bytes);
   complete(exchange.process, exchange, exchange.outcome);
@@ -37,17 +37,14 @@ void end_half(Exchange& exchange, Request& half) {
   exchange.outcome.error = earlier != MPI_SUCCESS ? earlier : half.status.error;
   if (earlier == MPI_SUCCESS) describe_within(exchange, half);
   release_part(exchange.process, half);
-  end_half(exchange);
+  count_down(exchange);
 }
 
-void follow(Exchange& exchange, Request* half) {
+// `half`: null if it is complete already.
+void run_with(Exchange& exchange, Request* half) {
   if (half == nullptr) return;
   ++exchange.unfinished;
-  if (half->complete) return end_half(exchange, *half);
-  half->argument = &exchange;
-  half->continuation = [](Request& done, void* argument) noexcept {
-    end_half(*static_cast<Exchange*>(argument), done);
-  };
+  follow<end_half>(exchange, *half);
 }
 
 // The exchange takes over `staged`, which holds what is sent if it is not null.
@@ -64,9 +61,9 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
     } else {
       form = SendForm::exchange;
       exchange.receive = start_receive(self, in);
-      follow(exchange, exchange.receive);
+      run_with(exchange, exchange.receive);
     }
-    follow(exchange, start_send(self, out, form));
+    run_with(exchange, start_send(self, out, form));
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;
@@ -74,10 +71,10 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
       MPI_Request receive = handle(*exchange.receive);
       cancel(self, &receive);
     }
-    end_half(exchange);
+    count_down(exchange);
     throw;
   }
-  end_half(exchange);
+  count_down(exchange);
   return exchange;
 }
 

@@ -26,19 +26,15 @@ void end_run(PersistentMessage& persistent, Request& run) {
 }
 
 // `run` is the operation of this run, null if it is complete already.
-void follow(PersistentMessage& persistent, Request* run) {
+void run_with(PersistentMessage& persistent, Request* run) {
   if (run == nullptr) return complete(persistent.process, persistent, {});
-  if (run->complete) return end_run(persistent, *run);
   persistent.running = run;
-  run->argument = &persistent;
-  run->continuation = [](Request& done, void* argument) noexcept {
-    end_run(*static_cast<PersistentMessage*>(argument), done);
-  };
+  follow<end_run>(persistent, *run);
 }
 
 void start_persistent_send(Process& self, LayerRequest& request) {
   auto& persistent = static_cast<PersistentMessage&>(request);
-  follow(persistent, start_send(self, persistent.transfer, persistent.form));
+  run_with(persistent, start_send(self, persistent.transfer, persistent.form));
 }
 
 void start_persistent_receive(Process& self, LayerRequest& request) {
@@ -46,7 +42,7 @@ void start_persistent_receive(Process& self, LayerRequest& request) {
   if (persistent.transfer.rank == MPI_PROC_NULL) {
     return complete(self, persistent, self.instance->requests.from_nobody.status);
   }
-  follow(persistent, start_receive(self, persistent.transfer));
+  run_with(persistent, start_receive(self, persistent.transfer));
 }
 
 void cancel_run(Process& self, LayerRequest& request) {

@@ -137,11 +137,20 @@ Partitions partitions_of(const void* buf, int partitions, MPI_Count count, const
           count, &type};
 }
 
-PartitionedRequest& make(Process& self, const RequestClass& sort, int partitions,
-                         Communicator& comm) {
-  PartitionedRequest& made = *self.instance->requests.partitioned.make(sort, self, partitions);
+// `fill` makes what talks to the other side.
+template <class Fill>
+MPI_Request make(Process& self, const RequestClass& sort, int partitions, Communicator& comm,
+                 Fill&& fill) {
+  auto& table = self.instance->requests.partitioned;
+  PartitionedRequest& made = *table.make(sort, self, partitions);
+  try {
+    fill(made);
+  } catch (...) {
+    give_back(table, made);
+    throw;
+  }
   belongs_to(made, comm);
-  return made;
+  return handle(made);
 }
 
 // The request of MPI_Pready and its like.
@@ -238,26 +247,24 @@ void psend_init(Process& self, const void* buf, int partitions, MPI_Count count,
                 int dest, int tag, Communicator& comm, Info*, MPI_Request* request) {
   Partitions data = partitions_of(buf, partitions, count, type);
   data.note = note_of(self, data);
-  PartitionedRequest& made = make(self, partitioned_send, partitions, comm);
-  if (dest != MPI_PROC_NULL) {
+  *request = make(self, partitioned_send, partitions, comm, [&](PartitionedRequest& made) {
+    if (dest == MPI_PROC_NULL) return;
     made.send = &self.instance->engine->partitioned().make_send(
         comm.peer(*self.instance->engine, dest), {comm.p2p.context, comm.p2p.rank, tag}, data,
         end_round, &made);
     self.marks_partitions.store(true, std::memory_order_relaxed);
-  }
-  *request = handle(made);
+  });
 }
 
 void precv_init(Process& self, void* buf, int partitions, MPI_Count count, const Type& type,
                 int source, int tag, Communicator& comm, Info*, MPI_Request* request) {
   const Partitions data = partitions_of(buf, partitions, count, type);
-  PartitionedRequest& made = make(self, partitioned_receive, partitions, comm);
-  if (source != MPI_PROC_NULL) {
+  *request = make(self, partitioned_receive, partitions, comm, [&](PartitionedRequest& made) {
+    if (source == MPI_PROC_NULL) return;
     made.receive = &self.instance->engine->partitioned().make_receive(
         comm.peer(*self.instance->engine, source), {comm.p2p.context, source, tag}, data, end_round,
         &made);
-  }
-  *request = handle(made);
+  });
 }
 
 void pready(Process&, int partition, MPI_Request handle) {

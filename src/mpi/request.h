@@ -28,8 +28,6 @@ namespace macadam::mpi {
 class Process;
 struct Communicator;
 struct LayerRequest;
-struct GeneralizedRequest;
-class BufferedSends;
 
 // What is done with one sort of LayerRequest. The functions get requests of that sort only.
 struct RequestClass {
@@ -114,6 +112,16 @@ void finish_or_throw(Process& self, MPI_Request* request, MPI_Status* status);
 [[nodiscard]] ErrorSource source_of(const engine::Request& request);
 // Keeps that of `part`, an operation inside `whole`, if it failed.
 void describe_within(LayerRequest& whole, engine::Request& part) noexcept;
+
+// Calls end(whole, part) when `part`, an operation inside `whole`, is complete; at once if it is.
+template <auto end, class Whole>
+void follow(Whole& whole, engine::Request& part) {
+  if (part.complete) return end(whole, part);
+  part.argument = &whole;
+  part.continuation = [](engine::Request& done, void* argument) noexcept {
+    end(*static_cast<Whole*>(argument), done);
+  };
+}
 
 // Gives back a send or receive inside another request, of start_send() or start_receive(), that is
 // complete.

@@ -28,15 +28,8 @@ std::vector<std::string> set_names(Library& self) {
   return names;
 }
 
-// The ranks of a process set, or MPI_ERR_ARG if there is none of that name. A name is a URI, of
-// which scheme and authority are the same in upper and lower case (RFC 3986, section 6.2.2.1), and
-// those of the standard have nothing else.
 RankMap ranks_of_set(Library& self, const char* name) {
-  self.join_job();
-  if (::strcasecmp(name, world_set) == 0) return {0, 1, self.job->size()};
-  if (::strcasecmp(name, self_set) == 0) return {static_cast<Rank>(self.job->rank()), 1, 1};
-  for (boot::ProcessSet& set : self.job->process_sets())
-    if (set.name == name) return RankMap(std::move(set.ranks));
+  if (std::optional<RankMap> found = find_set(self, name)) return std::move(*found);
   base::fail(MPI_ERR_ARG,
              "pset_name is '{}', which is no process set; MPI_Session_get_nth_pset names those "
              "that there are",
@@ -57,6 +50,18 @@ int wanted_level(const Info* info) {
 }
 
 } // namespace
+
+// A name is a URI, of which scheme and authority are the same in upper and lower case (RFC 3986,
+// section 6.2.2.1), and those of the standard have nothing else.
+std::optional<RankMap> find_set(Library& self, const std::string& name) {
+  self.join_job();
+  if (::strcasecmp(name.c_str(), world_set) == 0) return RankMap(0, 1, self.job->size());
+  if (::strcasecmp(name.c_str(), self_set) == 0)
+    return RankMap(static_cast<Rank>(self.job->rank()), 1, 1);
+  for (boot::ProcessSet& set : self.job->process_sets())
+    if (set.name == name) return RankMap(std::move(set.ranks));
+  return {};
+}
 
 Session::Session(Errhandler& handler)
     : base::Object(base::ObjectKind::session), errhandler(&handler) {}

@@ -2,14 +2,18 @@
 #pragma once
 
 #include "base/object.h"
+#include "engine/team.h"
 
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace macadam::mpi {
 
 class BufferedSends;
+class Library;
 struct Errhandler;
 
 // One user of MPI beside the world. Opens nothing by itself: a group makes the process look who it
@@ -25,5 +29,8 @@ struct Session : base::Object {
   Errhandler* errhandler;
   std::unique_ptr<BufferedSends> buffered; // of MPI_Session_attach_buffer
 };
+
+// The ranks of a process set, if there is one of that name.
+std::optional<engine::RankMap> find_set(Library& self, const std::string& name);
 
 } // namespace macadam::mpi

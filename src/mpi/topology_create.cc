@@ -33,7 +33,7 @@ int vertex_of(const Communicator& comm, const std::vector<int>& rank_of) {
 
 Communicator* take_vertices(Process& self, Communicator& comm, const std::vector<int>& rank_of) {
   const bool all = static_cast<int>(rank_of.size()) == comm.size();
-  if (all && std::ranges::is_sorted(rank_of)) return &duplicate_ranks(self, comm, "");
+  if (all && std::ranges::is_sorted(rank_of)) return &duplicate_ranks(self, comm);
   const int vertex = vertex_of(comm, rank_of);
   const bool taken = vertex != MPI_UNDEFINED;
   return split(self, comm, taken ? 0 : MPI_UNDEFINED, taken ? vertex : 0);

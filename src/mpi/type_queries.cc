@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What MPI tells about datatypes, and about the data in a status.
 #include "mpi/calls.h"
+#include "mpi/names.h"
 #include "mpi/process.h"
 #include "mpi/status.h"
 #include "mpi/types.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace macadam::mpi {
 
@@ -28,7 +28,7 @@ void type_get_true_extent(Library&, const Type& type, MPI_Count* true_lb, MPI_Co
 }
 
 void type_set_name(Library&, const Type& type, const char* type_name) {
-  const_cast<Type&>(type).name.assign(type_name, ::strnlen(type_name, MPI_MAX_OBJECT_NAME - 1));
+  const_cast<Type&>(type).name = kept_name(type_name);
 }
 
 void type_get_name(Library& self, MPI_Datatype datatype, char* type_name, int* resultlen) {
@@ -37,9 +37,7 @@ void type_get_name(Library& self, MPI_Datatype datatype, char* type_name, int* r
   if (type == nullptr && datatype != MPI_DATATYPE_NULL) {
     base::fail(MPI_ERR_TYPE, "datatype is no datatype, or one that was freed");
   }
-  const std::string name = type != nullptr ? type->name : "MPI_DATATYPE_NULL";
-  *resultlen = static_cast<int>(name.copy(type_name, MPI_MAX_OBJECT_NAME - 1));
-  type_name[*resultlen] = '\0';
+  hand_out_name(type != nullptr ? type->name : "MPI_DATATYPE_NULL", type_name, resultlen);
 }
 
 // --- How a type was made

@@ -23,7 +23,8 @@ using namespace macadam::mpi;
 """
 
 SIDES = {"root": "sides.root", "leaf": "sides.leaf", "member": "(sides.root || sides.leaf)",
-         "op": "op != MPI_NO_OP"}
+         "op": "op != MPI_NO_OP",
+         "not_first": "(comm_object.rank() != 0 || sendbuf == MPI_IN_PLACE)"}
 # What is done about files that are not open: the error handler of MPI_FILE_NULL answers.
 NO_FILE_YET = {"File_open", "File_delete", "Register_datarep", "Register_datarep_c"}
 COMPANIONS = {"count", "wide_count", "counts", "displs", "datatype", "datatypes"}
@@ -48,7 +49,7 @@ class Body:
         self.entry = entry
         self.parameters = entry.function.parameters
         self.source = next((p for p in self.parameters if p.kind.source), None)
-        self.rooted = any(p.side not in (None, "op") for p in self.parameters)
+        self.rooted = any(p.side in ("root", "leaf", "member") for p in self.parameters)
 
     def condition(self, parameter: Parameter) -> str:
         """Where the argument is significant; empty if it always is."""

@@ -13,7 +13,7 @@ A function is one statement; continuation lines are indented:
                 topology), `in_neighbors` or `out_neighbors`; of a buffer: of blocks of its count;
                 of a string result: a parameter, or the constant MPI_MAX_... that bounds it
     /side       where an argument of a rooted collective is significant: root, leaf or member (both);
-                op: unless the operation is MPI_NO_OP
+                op: unless the operation is MPI_NO_OP; not_first: on rank 0 in place only
     -> type     what a function returns that does not return an error code
 
     large       there is a form MPI_Name_c with MPI_Count instead of int
@@ -41,7 +41,7 @@ FUNCTION_FILES = ("point_to_point", "collective", "one_sided", "datatype", "comm
                   "environment", "file", "tool")
 WORDS = {"large", "x", "form", "collective", "anytime", "offline",
          "lifecycle", "lockless", "deprecated", "removed"}
-SIDES = {"root", "leaf", "member", "op"}
+SIDES = {"root", "leaf", "member", "op", "not_first"}
 LENGTHS = {"comm", "group", "dimensions", "in_neighbors", "out_neighbors"}
 
 

@@ -3,6 +3,11 @@
 // operation that is associative but not commutative, which shows any wrong order.
 #include "coll/forms.h"
 
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
 namespace {
 
 // x -> a*x + b modulo a prime: composing such maps is associative and does not commute.
@@ -186,6 +191,83 @@ void reduce_scatter() {
   });
 }
 
+// A type whose first byte is not at its element's address, which the operation is given aligned.
+struct Padded {
+  std::int32_t unused, tag;
+  alignas(16) std::array<double, 2> values;
+};
+
+void add_aligned(void* in, void* inout, int* n, MPI_Datatype*) {
+  for (void* const buffer : {in, inout})
+    CHECK_EQUAL(reinterpret_cast<std::uintptr_t>(buffer) % alignof(Padded), 0u);
+  const auto* from = static_cast<const Padded*>(in);
+  auto* to = static_cast<Padded*>(inout);
+  for (int i = 0; i < *n; ++i)
+    to[i] = {0, to[i].tag + from[i].tag, {to[i].values[0] + from[i].values[0], 0}};
+}
+
+void aligned_operands() {
+  const int lengths[] = {1, 2};
+  const MPI_Aint places[] = {offsetof(Padded, tag), offsetof(Padded, values)};
+  const MPI_Datatype parts[] = {MPI_INT32_T, MPI_DOUBLE};
+  MPI_Datatype data, type;
+  MPI_Op op;
+  OK(MPI_Type_create_struct(2, lengths, places, parts, &data));
+  OK(MPI_Type_create_resized(data, 0, sizeof(Padded), &type));
+  OK(MPI_Type_commit(&type));
+  OK(MPI_Op_create(add_aligned, 1, &op));
+  on_communicators([&](MPI_Comm comm, int rank, int size) {
+    for (Form form : forms)
+      for (int n : {1, 2, 300}) {
+        const std::vector<Padded> in(static_cast<std::size_t>(n), {0, 1, {rank + 0.5, 0}});
+        std::vector<Padded> sum(in.size()), prefix(in.size());
+        COLLECTIVE(form, Allreduce, allreduce, in.data(), sum.data(), n, type, op, comm);
+        COLLECTIVE(form, Scan, scan, in.data(), prefix.data(), n, type, op, comm);
+        COLLECTIVE(form, Reduce, reduce, in.data(), prefix.data(), n, type, op, size - 1, comm);
+        CHECK_EQUAL(sum.back().tag, size);
+        CHECK_EQUAL(sum.back().values[0], size * size / 2.0);
+        CHECK_EQUAL(prefix.back().tag, rank == size - 1 ? size : rank + 1);
+      }
+  });
+  OK(MPI_Op_free(&op));
+  OK(MPI_Type_free(&type));
+  OK(MPI_Type_free(&data));
+}
+
+// Of an exclusive scan, rank 0 need have no place for the result.
+void exscan_of_rank_0() {
+  on_communicators([](MPI_Comm comm, int rank, int /*size*/) {
+    for (Form form : forms) {
+      int mine = rank + 1;
+      int below = -1;
+      COLLECTIVE(form, Exscan, exscan, &mine, rank == 0 ? nullptr : &below, 1, MPI_INT, MPI_SUM,
+                 comm);
+      COLLECTIVE(form, Exscan, exscan, &mine, rank == 0 ? &mine : &below, 1, MPI_INT, MPI_SUM,
+                 comm);
+      CHECK_EQUAL(mine, rank + 1);
+      CHECK_EQUAL(below, rank == 0 ? -1 : rank * (rank + 1) / 2);
+    }
+  });
+}
+
+// Elements without data take no memory, however many they are.
+void no_data() {
+  MPI_Datatype empty, type;
+  OK(MPI_Type_contiguous(0, MPI_INT, &empty));
+  OK(MPI_Type_create_resized(empty, 0, 8, &type));
+  OK(MPI_Type_commit(&type));
+  MPI_Op op;
+  OK(MPI_Op_create(compose_all, 0, &op));
+  on_communicators([&](MPI_Comm comm, int /*rank*/, int /*size*/) {
+    int in = 0, out = 0;
+    OK(MPI_Reduce_scatter_block(&in, &out, INT_MAX, type, op, comm));
+    OK(MPI_Allreduce(&in, &out, INT_MAX, type, op, comm));
+  });
+  OK(MPI_Op_free(&op));
+  OK(MPI_Type_free(&type));
+  OK(MPI_Type_free(&empty));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -194,5 +276,8 @@ int main(int argc, char** argv) {
                      {"allreduce", allreduce},
                      {"scans", scans},
                      {"reduce_scatter_block", reduce_scatter_block},
-                     {"reduce_scatter", reduce_scatter}});
+                     {"reduce_scatter", reduce_scatter},
+                     {"aligned_operands", aligned_operands},
+                     {"exscan_of_rank_0", exscan_of_rank_0},
+                     {"no_data", no_data}});
 }

@@ -155,7 +155,7 @@ void refusals() {
   OK(MPI_Info_set(info, "timeout", "0.05"));
   const std::string mine = open_port();
   FAILS(MPI_ERR_OTHER, MPI_Comm_accept(mine.c_str(), info, root, MPI_COMM_WORLD, &inter));
-  FAILS(MPI_ERR_OTHER, MPI_Comm_connect(mine.c_str(), info, root, MPI_COMM_WORLD, &inter));
+  FAILS(MPI_ERR_PORT, MPI_Comm_connect(mine.c_str(), info, root, MPI_COMM_WORLD, &inter));
   OK(MPI_Close_port(mine.c_str()));
   FAILS(MPI_ERR_PORT, MPI_Comm_connect(mine.c_str(), info, root, MPI_COMM_WORLD, &inter));
   OK(MPI_Info_free(&info));

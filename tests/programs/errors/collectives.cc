@@ -28,6 +28,13 @@ void functions() {
   differ({"rank 0 called MPI_Bcast (root 0, 4 of MPI_INT)", last_rank + "MPI_Barrier",
           "MPI_COMM_WORLD, number 1 there"},
          [] { return last() ? MPI_Barrier(world) : MPI_Bcast(in, 4, MPI_INT, 0, world); });
+  static MPI_Comm unnamed;
+  OK(MPI_Comm_dup(world, &unnamed));
+  text::return_errors(unnamed);
+  differ({"MPI_Bcast", "MPI_Barrier", "differ in a collective on communicator ",
+          " of rank 0, number 1 there"},
+         [] { return last() ? MPI_Barrier(unnamed) : MPI_Bcast(in, 4, MPI_INT, 0, unnamed); });
+  OK(MPI_Comm_free(&unnamed));
   differ({"MPI_Comm_dup", "MPI_Barrier"}, [] {
     MPI_Comm copy;
     return last() ? MPI_Barrier(world) : MPI_Comm_dup(world, &copy);
@@ -47,6 +54,12 @@ void arguments() {
   differ({"1 of MPI_INT", "1 of MPI_DOUBLE"}, [] {
     return MPI_Alltoall(in, 1, last() ? MPI_DOUBLE : MPI_INT, out, 1, last() ? MPI_DOUBLE : MPI_INT,
                         world);
+  });
+  differ({"MPI_Cart_create (1 x 1, periods 0 0)", "MPI_Cart_create (1 x 1, periods 0 1)"}, [] {
+    static const int ones[] = {1, 1};
+    const int periods[] = {0, last() ? 1 : 0};
+    MPI_Comm grid;
+    return MPI_Cart_create(world, 2, ones, periods, 0, &grid);
   });
   differ({"3 + 3", "2 + 2"}, [] {
     for (int& count : counts)
@@ -108,7 +121,8 @@ void fences() {
   MPI_Win win;
   OK(MPI_Win_create(in, sizeof in, 1, MPI_INFO_NULL, world, &win));
   OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
-  differ({"rank 0 called MPI_Win_fence, and", "called MPI_Win_fence (MPI_MODE_NOPRECEDE)"},
+  differ({"differ in a collective on window ", "rank 0 called MPI_Win_fence, and",
+          "called MPI_Win_fence (MPI_MODE_NOPRECEDE)"},
          [&] { return MPI_Win_fence(last() ? MPI_MODE_NOPRECEDE : 0, win); });
   differ({"MPI_Win_fence", "MPI_Win_free"}, [&] {
     MPI_Win freed = win;
@@ -268,6 +282,36 @@ void matching() {
   OK(MPI_Type_free(&four));
 }
 
+// A packing unit goes with any types of as many bytes, here as in messages; other types with none
+// but their own.
+void packed() {
+  static char unit[4 * 64];
+  const int bytes = 4;
+  for (int i = 0; i < 64; ++i)
+    counts[i] = 1, places[i] = i;
+  static int unit_counts[64], unit_places[64];
+  for (int i = 0; i < 64; ++i)
+    unit_counts[i] = bytes, unit_places[i] = bytes * i;
+  OK(last() ? MPI_Bcast(unit, bytes, MPI_PACKED, 0, world) : MPI_Bcast(in, 1, MPI_INT, 0, world));
+  OK(last() ? MPI_Gather(unit, bytes, MPI_PACKED, nullptr, 0, MPI_INT, 0, world)
+            : MPI_Gather(in, 1, MPI_INT, out, 1, MPI_INT, 0, world));
+  OK(last() ? MPI_Scatter(nullptr, 0, MPI_INT, unit, bytes, MPI_PACKED, 0, world)
+            : MPI_Scatter(in, 1, MPI_INT, out, 1, MPI_INT, 0, world));
+  OK(MPI_Allgather(in, 1, MPI_INT, unit, bytes, MPI_PACKED, world));
+  OK(last() ? MPI_Gatherv(unit, bytes, MPI_PACKED, nullptr, nullptr, nullptr, MPI_INT, 0, world)
+            : MPI_Gatherv(in, 1, MPI_INT, out, counts, places, MPI_INT, 0, world));
+  OK(MPI_Alltoallv(in, counts, places, MPI_INT, unit, unit_counts, unit_places, MPI_PACKED, world));
+  differ({"4 of MPI_PACKED", "2 of MPI_INT"}, [] {
+    return last() ? MPI_Bcast(unit, 4, MPI_PACKED, 0, world) : MPI_Bcast(in, 2, MPI_INT, 0, world);
+  });
+  if (check::size < 3) return;
+  // The others are compared all the same.
+  differ({"1 of MPI_INT", "1 of MPI_FLOAT"}, [] {
+    if (check::rank == 0) return MPI_Bcast(unit, 4, MPI_PACKED, 0, world);
+    return MPI_Bcast(in, 1, last() ? MPI_FLOAT : MPI_INT, 0, world);
+  });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -284,5 +328,6 @@ int main(int argc, char** argv) {
                      {"data of groups", data_of_groups},
                      {"blocks of groups", blocks_of_groups},
                      {"matching groups", matching_groups},
+                     {"packed", [] { text::return_errors(world), packed(); }},
                      {"matching", [] { text::return_errors(world), matching(); }}});
 }

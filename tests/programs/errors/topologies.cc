@@ -13,7 +13,7 @@ const MPI_Comm world = MPI_COMM_WORLD, nobody = MPI_COMM_NULL;
 const char* const null = "a null pointer";
 const char* const no_comm = "MPI_COMM_NULL";
 const char* const flat_comm = "communicator MPI_COMM_WORLD, which has no";
-const char* const in_groups = "communicator, an intercommunicator";
+const char* const in_groups = "communicator groups, an intercommunicator";
 int* const none = nullptr;
 int number, other, third, room[64];
 MPI_Comm made = MPI_COMM_NULL;
@@ -30,6 +30,7 @@ void make_wrong_objects() {
     OK(MPI_Comm_split(world, check::rank > 0 ? 1 : 0, check::rank, &half));
     OK(MPI_Intercomm_create(half, 0, world, check::rank > 0 ? 0 : 1, 3, &between));
     OK(MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_name(between, "groups"));
     OK(MPI_Comm_free(&half));
   }
   MPI_Info info = MPI_INFO_NULL;
@@ -472,8 +473,10 @@ void other_shapes() {
   OK(MPI_Cart_create(world, 1, &check::size, &flat, 0, &grid));
   OK(MPI_Dist_graph_create_adjacent(world, 0, none, MPI_UNWEIGHTED, 0, none, MPI_UNWEIGHTED,
                                     MPI_INFO_NULL, 0, &dist));
-  for (MPI_Comm* comm : {&grid, &dist, &graph})
+  for (MPI_Comm* comm : {&grid, &dist, &graph}) {
     text::return_errors(*comm);
+    OK(MPI_Comm_set_name(*comm, "shaped"));
+  }
   struct Shape {
     std::vector<MPI_Comm> others;
     const char *found, *remedy;
@@ -481,7 +484,7 @@ void other_shapes() {
   };
   for (const auto& [others, found, remedy, functions] : std::vector<Shape>{
            {{graph, dist},
-            "communicator, which has no Cartesian topology",
+            "communicator shaped, which has no Cartesian topology",
             "make a communicator with MPI_Cart_create first",
             {{"MPI_Cartdim_get", [] { return MPI_Cartdim_get(wrong, &number); }},
              {"MPI_Cart_get", [] { return MPI_Cart_get(wrong, 1, &number, &other, &third); }},
@@ -490,7 +493,7 @@ void other_shapes() {
              {"MPI_Cart_shift", [] { return MPI_Cart_shift(wrong, 0, 1, &number, &other); }},
              {"MPI_Cart_sub", [] { return MPI_Cart_sub(wrong, &flat, &made); }}}},
            {{grid, dist},
-            "communicator, which has no graph topology",
+            "communicator shaped, which has no graph topology",
             "make a communicator with MPI_Graph_create first",
             {{"MPI_Graphdims_get", [] { return MPI_Graphdims_get(wrong, &number, &other); }},
              {"MPI_Graph_get", [] { return MPI_Graph_get(wrong, 64, 64, room, room); }},
@@ -498,7 +501,7 @@ void other_shapes() {
               [] { return MPI_Graph_neighbors_count(wrong, 0, &number); }},
              {"MPI_Graph_neighbors", [] { return MPI_Graph_neighbors(wrong, 0, 64, room); }}}},
            {{grid, graph},
-            "communicator, which has no distributed graph topology",
+            "communicator shaped, which has no distributed graph topology",
             "make a communicator with MPI_Dist_graph_create or MPI_Dist_graph_create_adjacent "
             "first",
             {{"MPI_Dist_graph_neighbors_count",

@@ -58,9 +58,12 @@ void opening() {
     FAILS_AS(no_writing, open(there, MPI_MODE_RDWR));
   }
   if (check::size > 1) {
-    // Of one rank another mode; all are told.
+    // Of one rank another mode; all are told, and why.
     const int amode = check::rank == check::size - 1 ? MPI_MODE_RDONLY : MPI_MODE_RDWR;
-    FAILS_AS((Classes{MPI_ERR_NOT_SAME, MPI_ERR_AMODE}), open(there, amode));
+    const int code = open(there, amode);
+    FAILS_AS((Classes{MPI_ERR_NOT_SAME, MPI_ERR_AMODE}), code);
+    const std::string text = check::error_text(code);
+    CHECK(!check::is_macadam() || text.find("amode is") != std::string::npos);
   }
   if (!check::is_macadam()) return; // MPICH 5.0 takes errors of the communicator to its handler
   OK(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN));

@@ -123,10 +123,34 @@ void callbacks_that_fail() {
   OK(MPI_Comm_delete_attr(comm, copy_key));
   OK(MPI_Comm_set_attr(comm, delete_key, block + 1));
   CHECK(MPI_Comm_delete_attr(comm, delete_key) != MPI_SUCCESS);
+  CHECK(MPI_Comm_set_attr(comm, delete_key, block + 2) != MPI_SUCCESS);
   CHECK(get(comm, delete_key) == block + 1); // it is still there
   OK(MPI_Comm_free_keyval(&copy_key));
   OK(MPI_Comm_free_keyval(&delete_key));
   // The communicator cannot be freed by contract of its attribute; it is left to Finalize.
+}
+
+// While the old value is deleted the new one is there, for duplicates too.
+int find_newer(MPI_Comm comm, int key, void* old, void*) {
+  if (old != block + 1) return MPI_SUCCESS;
+  CHECK(get(comm, key) == block + 2);
+  MPI_Comm second;
+  OK(MPI_Comm_dup(comm, &second));
+  CHECK(get(second, key) == block + 2);
+  OK(MPI_Comm_free(&second));
+  return MPI_SUCCESS;
+}
+
+void replaced() {
+  int key;
+  OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, find_newer, &key, nullptr));
+  MPI_Comm comm;
+  OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+  OK(MPI_Comm_set_attr(comm, key, block + 1));
+  OK(MPI_Comm_set_attr(comm, key, block + 2));
+  CHECK(get(comm, key) == block + 2);
+  OK(MPI_Comm_free(&comm));
+  OK(MPI_Comm_free_keyval(&key));
 }
 
 std::vector<int> deleted_order;
@@ -243,6 +267,7 @@ void of_datatypes_inside_others() {
 int main(int argc, char** argv) {
   return check::run(argc, argv,
                     {{"copied_and_deleted", copied_and_deleted},
+                     {"replaced", replaced},
                      {"predefined_callbacks", predefined_callbacks},
                      {"copy_may_say_no", copy_may_say_no},
                      {"callbacks_that_fail", callbacks_that_fail},

@@ -126,6 +126,24 @@ void split_type() {
   if (none != MPI_COMM_NULL) free(none);
 }
 
+// By process sets, if one of that name is known.
+void split_by_set() {
+  const auto size_by = [](const char* set) {
+    MPI_Info info;
+    MPI_Comm comm;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_pset_name", set));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &comm));
+    OK(MPI_Info_free(&info));
+    const int size = comm != MPI_COMM_NULL ? size_of(comm) : 0;
+    if (comm != MPI_COMM_NULL) free(comm);
+    return size;
+  };
+  CHECK_EQUAL(size_by("mpi://WORLD"), check::size);
+  CHECK_EQUAL(size_by("mpi://SELF"), 1);
+  CHECK_EQUAL(size_by("nobody"), 0);
+}
+
 void from_groups() {
   MPI_Group world, without_first;
   OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
@@ -272,6 +290,11 @@ void info_of_a_communicator() {
   OK(MPI_Info_free(&info));
   OK(MPI_Comm_get_info(comm, &info));
   CHECK(info != MPI_INFO_NULL);
+  // Also those that nobody has set: the standard gives them a value.
+  char value[8] = "";
+  int length = sizeof value, found = 0;
+  OK(MPI_Info_get_string(info, "mpi_assert_exact_length", &length, value, &found));
+  CHECK(!check::is_macadam() || (found != 0 && std::string(value) == "false"));
   OK(MPI_Info_free(&info));
   free(comm);
 }
@@ -338,6 +361,7 @@ int main(int argc, char** argv) {
                      {"duplicates_with_callbacks", duplicates_with_callbacks},
                      {"split", split},
                      {"split_type", split_type},
+                     {"split_by_set", split_by_set},
                      {"from_groups", from_groups},
                      {"similar", similar},
                      {"names", names},

@@ -149,6 +149,24 @@ void wildcards_do_not_announce() {
   }
 }
 
+// Each has a tag of its own, of which nothing is kept: more of them one after the other than there
+// may be tags leave room for others.
+void persistent_one_after_the_other() {
+  if (!check::is_macadam()) return;
+  Counter counter("uncounted");
+  for (int round = 0; round < 300; ++round) {
+    int mine = check::rank, sum = -1;
+    MPI_Request request;
+    OK(MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &request));
+    OK(MPI_Start(&request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&request));
+    CHECK_EQUAL(sum, check::size * (check::size - 1) / 2);
+  }
+  CHECK_EQUAL(counter.since(), 0u);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -166,7 +184,8 @@ int main(int argc, char** argv) {
        {"medium_receiver_early", [] { row(medium, Early::receiver, "recv_rndv"); }},
        {"large_sender_early", [] { row(large, Early::sender, "send_rndv_read"); }},
        {"large_receiver_early", [] { row(large, Early::receiver, "recv_rndv"); }},
-       {"wildcards_do_not_announce", wildcards_do_not_announce}});
+       {"wildcards_do_not_announce", wildcards_do_not_announce},
+       {"persistent_one_after_the_other", persistent_one_after_the_other}});
   MPI_T_finalize();
   return code;
 }

@@ -214,9 +214,13 @@ void memory_that_is_not_there() {
   OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_Win win = MPI_WIN_NULL;
   void* base = nullptr;
-  // One rank asks for too much: all are told.
-  const MPI_Aint bytes = check::rank == check::size - 1 ? MPI_Aint{1} << 50 : 64;
-  FAILS(MPI_ERR_NO_MEM, MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+  // One rank asks for too much: all are told, and why.
+  const MPI_Aint most = MPI_Aint{1} << 50;
+  const MPI_Aint bytes = check::rank == check::size - 1 ? most : 64;
+  const int code = MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  FAILS(MPI_ERR_NO_MEM, code);
+  const std::string text = check::error_text(code);
+  CHECK(!check::is_macadam() || text.find(std::to_string(most)) != std::string::npos);
 }
 
 } // namespace

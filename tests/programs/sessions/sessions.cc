@@ -193,6 +193,10 @@ void errors_of_constructors() {
   refused(MPI_ERR_RANK, connect(self, 0, others, check::size - 1)); // this process leads
   refused(MPI_ERR_GROUP, connect(self, 0, self, 0));                // not disjoint
   refused(MPI_ERR_GROUP, connect(all, 0, all, 0));
+  // What is wrong with the leader's arguments alone, all of its group hear.
+  const int last = check::size - 1;
+  const bool leads = check::rank == last || !check::is_macadam();
+  refused(MPI_ERR_GROUP, connect(all, last, leads ? MPI_GROUP_NULL : self, 0));
   // What was refused is out of the way of what follows.
   OK(MPI_Comm_create_from_group(all, "x", MPI_INFO_NULL, handler, &comm));
   OK(MPI_Comm_get_errhandler(comm, &got));

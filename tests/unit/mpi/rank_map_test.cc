@@ -8,15 +8,18 @@
 namespace macadam::engine {
 namespace {
 
-// Every question about a map, against the plain list it stands for.
+// Every question about a map, and about places in it, against the plain list it stands for.
 void expect_same(const RankMap& map, const std::vector<Rank>& list) {
   ASSERT_EQ(map.size(), static_cast<int>(list.size()));
   for (int i = 0; i < map.size(); ++i) {
     EXPECT_EQ(map[i], list[static_cast<std::size_t>(i)]);
   }
+  const Places places(map);
   for (Rank rank = 0; rank < 200; ++rank) {
     const auto found = std::find(list.begin(), list.end(), rank);
-    EXPECT_EQ(map.find(rank), found == list.end() ? -1 : static_cast<int>(found - list.begin()));
+    const int place = found == list.end() ? -1 : static_cast<int>(found - list.begin());
+    EXPECT_EQ(map.find(rank), place);
+    EXPECT_EQ(places(rank), place);
   }
 }
 

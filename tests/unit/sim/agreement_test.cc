@@ -96,6 +96,39 @@ TEST(Agreement, messages_have_one_form) {
   }
 }
 
+// A partitioned request for a process that is refused is none.
+TEST(Agreement, nothing_is_left_of_a_request_that_is_refused) {
+  WorldOptions options = two_machines();
+  options.ranks_per_node = 4;
+  bool was_refused = false;
+  testing::internal::CaptureStderr();
+  const Outcome outcome = World(options).run([&](int rank) {
+    mpi::Process& process = *sim::Rank::current()->process();
+    if (rank == 3) process.settings.check = true;
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    sim::Rank::current()->compute((rank == 0 ? 10'000 : 20'000) * sim::microsecond);
+    if (rank == 0) {
+      int memory[4] = {};
+      MPI_Request request = MPI_REQUEST_NULL;
+      const std::uint32_t references = process.world.all->references;
+      EXPECT_NE(
+          MPI_Psend_init(memory, 2, 2, MPI_INT, 3, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+          MPI_SUCCESS);
+      EXPECT_NE(
+          MPI_Precv_init(memory, 2, 2, MPI_INT, 3, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+          MPI_SUCCESS);
+      EXPECT_EQ(process.instance->requests.partitioned.live(), 0u);
+      EXPECT_EQ(process.world.all->references, references);
+      was_refused = true;
+    }
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    return 0;
+  });
+  EXPECT_NE(printed(outcome), "none"); // rank 0 ends it
+  EXPECT_TRUE(was_refused);
+}
+
 // Over a network; shared memory has room of its own.
 TEST(Agreement, the_longest_eager_message_is_the_same) {
   const Change longer = [](base::Settings& settings) { settings.rdma_eager *= 2; };

@@ -120,7 +120,7 @@ TEST(Ports, fail_in_time_where_nobody_comes) {
     MPI_Comm inter = MPI_COMM_NULL;
     const char* const name = rank == 1 ? port : nullptr;
     EXPECT_EQ(class_of(MPI_Comm_accept(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
-    EXPECT_EQ(class_of(MPI_Comm_connect(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_OTHER);
+    EXPECT_EQ(class_of(MPI_Comm_connect(name, info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
     EXPECT_EQ(class_of(MPI_Comm_connect("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
     EXPECT_EQ(class_of(MPI_Comm_accept("none", info, 1, MPI_COMM_WORLD, &inter)), MPI_ERR_PORT);
     MPI_Info_set(info, "timeout", "soon");
@@ -162,7 +162,8 @@ TEST(Ports, tell_the_other_side_of_a_time_out) {
             char text[MPI_MAX_ERROR_STRING];
             int length = 0;
             MPI_Error_string(code, text, &length);
-            EXPECT_EQ(class_of(code), MPI_ERR_OTHER) << text;
+            const bool may_be = class_of(code) == MPI_ERR_OTHER || class_of(code) == MPI_ERR_PORT;
+            EXPECT_TRUE(may_be) << text;
             if (job() != impatient && rank == 0) ++told;
           }
           talk(inter);
