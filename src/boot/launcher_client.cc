@@ -6,11 +6,13 @@
 #include "boot/machine.h"
 #include "boot/pmi2/client.h"
 #include "boot/pmix/client.h"
+#include "boot/streams.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
 
@@ -43,6 +45,13 @@ void at_end_of_rank(void (*say_goodbye)(int exit_status)) {
 
 std::string no_finalize(int rank) {
   return fmt::format("rank {} on host {} has ended without MPI_Finalize", rank, host_name());
+}
+
+std::string say_no_finalize(int rank) {
+  flush_streams(); // the launcher may end this process before its C library does
+  const std::string text = no_finalize(rank);
+  std::fputs(("macadam: " + text + "\n").c_str(), stderr);
+  return text;
 }
 
 std::unique_ptr<LauncherClient> connect_with_launcher() {

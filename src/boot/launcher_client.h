@@ -71,6 +71,8 @@ constexpr int failing(int status) {
 }
 // "rank 2 on host a has ended without MPI_Finalize"
 std::string no_finalize(int rank);
+// The same, said on stderr behind all that this process, that rank, has written.
+std::string say_no_finalize(int rank);
 
 // The memory of the machine that `rank` is on, made by the first rank there. Ranks are on
 // `machines`, indices of `nodes`. `universe`: how many ranks the launcher has room for, 0 if it

@@ -23,14 +23,17 @@ struct Call {
   std::int32_t rank = -1;              // none
   std::int32_t group = 0;              // of an intercommunicator; 1: the remote one
   std::int32_t root = MPI_PROC_NULL;   // the rank that it names as the root
-  std::array<char, 156> text = {};     // "called ..."
+  std::int32_t place = 0;              // see place_of()
+  std::array<char, 160> text = {};     // "called ..."
 
   [[nodiscard]] bool known() const { return rank >= 0; }
-  // Those whose types are known come first: what agrees with the first of all then agrees with one
-  // another, too.
+  // A root's packing unit comes first, as the others, which are measured by it, may differ in their
+  // types; other packing units last, so that those whose types are known are measured by one.
+  static std::int32_t place_of(const Saying& saying) {
+    return saying.types != 0 ? 1 : saying.of_root ? 0 : 2;
+  }
   [[nodiscard]] bool before(const Call& other) const {
-    return std::tuple(types == 0, group, rank) <
-           std::tuple(other.types == 0, other.group, other.rank);
+    return std::tuple(place, group, rank) < std::tuple(other.place, other.group, other.rank);
   }
   [[nodiscard]] bool agrees(const Call& other) const {
     return digest == other.digest && (types == other.types || types == 0 || other.types == 0);
@@ -199,7 +202,11 @@ Task compare_blocks(Collective& self, std::string& difference) {
 
 Call call_of(const Collective& self, const std::string& text, const Saying& saying) {
   const int root = self.arguments.root;
-  Call call{saying.digest, saying.types, self.rank(), 0, root == MPI_ROOT ? self.rank() : root, {}};
+  Call call{.digest = saying.digest,
+            .types = saying.types,
+            .rank = self.rank(),
+            .root = root == MPI_ROOT ? self.rank() : root,
+            .place = Call::place_of(saying)};
   constexpr std::string_view cut = "...";
   const std::size_t room = call.text.size() - 1;
   const auto end = std::copy_n(text.begin(), std::min(text.size(), room), call.text.begin());

@@ -15,6 +15,7 @@ enum class Pairs : std::uint8_t { none, to_root, from_root, all, neighbors };
 struct Saying {
   std::uint64_t digest = 0; // of all but types, the lengths of data among them; 0: nothing is said
   std::uint64_t types = 0;  // of its data; 0: of a packing unit, which goes with any
+  bool of_root = false;     // by which the others are measured
 };
 
 // Of MPI_PACKED, which matches any types of as many bytes.
@@ -26,7 +27,7 @@ struct Check {
   Collective::Run run;  // the collective itself
   std::string function; // "MPI_Bcast"
   std::string call;     // "MPI_Bcast (root 2, 8 of MPI_INT)", cut where too long
-  std::string where;    // "MPI_COMM_WORLD, number 7 of its collectives"
+  std::string where;    // "communicator MPI_COMM_WORLD, number 7 there"
   Saying all;           // what must be the same on all ranks
   Pairs pairs = Pairs::none;
   // Of an intercommunicator's calls: what this rank says of its own group and of the other one,

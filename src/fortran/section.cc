@@ -216,12 +216,14 @@ struct Kept {
   }
 };
 
-// Copies of calls under way, by the integers of their requests.
+// Copies of calls under way, by the integers of their requests; and those that a call has taken
+// which may complete its requests. Other threads may ask about these meanwhile.
 struct Pending {
   using Table = std::unordered_map<Fint, Kept>;
 
-  std::mutex mutex;
+  std::mutex mutex; // of all that is kept, too
   Table of;
+  std::unordered_multimap<Fint, Kept*> taken;
   std::atomic<std::size_t> number{0}; // so that calls take no lock where there are none
 
   bool empty() const { return number.load(std::memory_order_acquire) == 0; }
@@ -229,7 +231,7 @@ struct Pending {
   void change(Change how) {
     const std::lock_guard lock(mutex);
     how();
-    number = of.size();
+    number = of.size() + taken.size();
   }
 };
 Pending pending;
@@ -269,10 +271,13 @@ void request_is_new(Fint request) {
 
 void request_asked(Fint request) {
   if (pending.empty()) return;
-  // Several threads may ask about a request; it is put back for each of them.
+  // Several threads may ask about a request, and one wait for it; it is put back for each of them.
   const std::lock_guard lock(pending.mutex);
   if (const auto row = pending.of.find(request); row != pending.of.end())
-    row->second.finish_if_complete(request);
+    return row->second.finish_if_complete(request);
+  const auto [first, last] = pending.taken.equal_range(request);
+  for (auto row = first; row != last; ++row)
+    row->second->finish_if_complete(request);
 }
 
 struct Taken::One {
@@ -284,26 +289,36 @@ Taken::Taken(const Fint* requests, std::size_t length) {
   if (pending.empty()) return;
   pending.change([&] {
     for (std::size_t i = 0; i < length; ++i)
-      if (auto row = pending.of.extract(requests[i])) all_.push_back({i, std::move(row)});
+      if (auto row = pending.of.extract(requests[i])) {
+        pending.taken.emplace(row.key(), &row.mapped());
+        all_.push_back({i, std::move(row)});
+      }
   });
 }
 
 Taken::~Taken() = default;
 
 void Taken::start() {
+  if (all_.empty()) return;
+  const std::lock_guard lock(pending.mutex);
   for (One& one : all_)
     one.row.mapped().start();
 }
 
 void Taken::end(const MPI_Request* requests) {
-  for (One& one : all_) {
-    if (requests[one.place] == MPI_REQUEST_NULL) {
-      one.row.mapped().finish();
-    } else {
-      one.row.mapped().finish_if_complete(one.row.key());
-      pending.change([&one] { pending.of.insert(std::move(one.row)); });
+  if (all_.empty()) return;
+  pending.change([&] {
+    for (One& one : all_) {
+      Kept& kept = one.row.mapped();
+      std::erase_if(pending.taken, [&kept](const auto& row) { return row.second == &kept; });
+      if (requests[one.place] == MPI_REQUEST_NULL) {
+        kept.finish();
+      } else {
+        kept.finish_if_complete(one.row.key());
+        pending.of.insert(std::move(one.row));
+      }
     }
-  }
+  });
 }
 
 } // namespace macadam::fortran

@@ -83,46 +83,56 @@ auto Attributes::staying(Entries& entries, int key) -> decltype(entries.data()) 
   return found == entries.end() ? nullptr : &*found;
 }
 
-const void* const* Attributes::find(int key) const {
-  if (const Entry* const entry = staying(entries_, key)) return &entry->value;
-  const auto own = std::ranges::find_if(entries_, [key](const Entry& entry) {
+template <class Entries>
+auto Attributes::deleted_here(Entries& entries, int key) -> decltype(entries.data()) {
+  const auto found = std::ranges::find_if(entries, [key](const Entry& entry) {
     return key_of(entry) == key && entry.deleting == std::this_thread::get_id();
   });
-  return own == entries_.end() ? nullptr : &own->value;
+  return found == entries.end() ? nullptr : &*found;
+}
+
+const void* const* Attributes::find(int key) const {
+  const Entry* entry = deleted_here(entries_, key);
+  if (entry == nullptr) entry = staying(entries_, key);
+  return entry != nullptr ? &entry->value : nullptr;
+}
+
+// Calls the delete callback of an entry, which goes unless that refuses. Then it stays in place of
+// its successor, but not of one that the callback or another thread has set meanwhile.
+void Attributes::delete_entry(void* object, Entry& entry, const void* const* successor) {
+  entry.deleting = std::this_thread::get_id();
+  const Entry deleted = entry;
+  const auto drop = [&](const void* value, std::thread::id by) {
+    const auto found = std::ranges::find_if(entries_, [&](const Entry& each) {
+      return key_of(each) == key_of(deleted) && each.value == value && each.deleting == by;
+    });
+    if (found != entries_.end()) entries_.erase(found);
+  };
+  try {
+    call_delete(object, *deleted.keyval, deleted.value);
+  } catch (...) {
+    if (successor != nullptr) drop(*successor, {});
+    if (Entry* const kept = deleted_here(entries_, key_of(deleted));
+        kept != nullptr && staying(entries_, key_of(deleted)) == nullptr)
+      kept->deleting = {};
+    else
+      drop(deleted.value, deleted.deleting);
+    throw;
+  }
+  drop(deleted.value, deleted.deleting);
 }
 
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {
   const Entry* const before = staying(entries_, keyval->key);
-  if (before == nullptr) return entries_.push_back({std::move(keyval), value});
-  void* const old = before->value;
-  entries_.erase(entries_.begin() + (before - entries_.data()));
-  entries_.push_back({keyval, value});
-  try {
-    call_delete(object, *keyval, old);
-  } catch (...) {
-    Entry* const now = staying(entries_, keyval->key);
-    if (now != nullptr && now->value == value) now->value = old; // nobody has set another
-    throw;
-  }
+  const std::ptrdiff_t at = before != nullptr ? before - entries_.data() : -1;
+  entries_.push_back({std::move(keyval), value});
+  if (at >= 0) delete_entry(object, entries_[static_cast<std::size_t>(at)], &value);
 }
 
 void Attributes::remove(void* object, int key) {
-  Entry* const found = staying(entries_, key);
+  Entry* const found = deleted_here(entries_, key) == nullptr ? staying(entries_, key) : nullptr;
   if (found == nullptr) fail_not_set(key);
-  found->deleting = std::this_thread::get_id();
-  const Entry removed = *found;
-  const auto find_again = [&] {
-    return std::ranges::find_if(entries_, [&](const Entry& entry) {
-      return key_of(entry) == key && entry.is_leaving() && entry.value == removed.value;
-    });
-  };
-  try {
-    call_delete(object, *removed.keyval, removed.value);
-  } catch (...) {
-    find_again()->deleting = {};
-    throw;
-  }
-  entries_.erase(find_again());
+  delete_entry(object, *found);
 }
 
 void Attributes::clear(void* object) {
@@ -135,7 +145,7 @@ std::unique_ptr<Attributes> Attributes::copy(void* object) const {
   const std::vector<Entry> entries = entries_;
   for (const Entry& entry : entries) {
     const Entry* const now = staying(entries_, key_of(entry));
-    if (!entry.keyval->copy || now == nullptr) continue;
+    if (!entry.keyval->copy || entry.is_leaving() || now == nullptr) continue;
     void* const original = now->value;
     void* value = nullptr;
     int flag = 0;
@@ -298,17 +308,19 @@ void set_attribute(Library& self, Object& object, int key, void* value) {
 template <class Object>
 void get_attribute(Library& self, const Object& object, int key, void* value, int* flag) {
   const void* found = nullptr;
-  *flag = 1;
   if (is_predefined(self, kind_of(object), key)) {
     found = predefined(self, object, key);
   } else {
     self.keyvals.find(key, kind_of(object));
     const Attributes* const all = attributes(object);
     const void* const* const own = all != nullptr ? all->find(key) : nullptr;
-    *flag = own != nullptr ? 1 : 0;
-    if (own == nullptr) return;
+    if (own == nullptr) {
+      *flag = 0;
+      return;
+    }
     found = *own;
   }
+  *flag = 1;
   *static_cast<const void**>(value) = found;
 }
 

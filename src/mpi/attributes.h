@@ -35,8 +35,9 @@ struct Keyval {
 class Attributes {
  public:
   [[nodiscard]] const void* const* find(int key) const;
-  // Replaces a value, and then calls the delete callback of the old one, so that at all times there
-  // is one. Throws base::Error with the callback's code if that refuses: the old one is back.
+  // Replaces a value, and calls the delete callback of the old one, which finds that; at all times
+  // there is one for others. Throws base::Error with the callback's code if that refuses: the old
+  // one is back.
   void set(void* object, std::shared_ptr<const Keyval> keyval, void* value);
   // Throws MPI_ERR_KEYVAL if there is no such attribute, or the callback's code.
   void remove(void* object, int key);
@@ -58,6 +59,10 @@ class Attributes {
   // The one with the key that is not leaving; null if there is none. For const and other lists.
   template <class Entries>
   [[nodiscard]] static auto staying(Entries& entries, int key) -> decltype(entries.data());
+  // The one with the key that this thread is deleting.
+  template <class Entries>
+  [[nodiscard]] static auto deleted_here(Entries& entries, int key) -> decltype(entries.data());
+  void delete_entry(void* object, Entry& entry, const void* const* successor = nullptr);
 
   std::vector<Entry> entries_;
 };

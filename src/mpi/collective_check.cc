@@ -49,8 +49,9 @@ class Statement {
   }
   [[nodiscard]] coll::Saying said() const {
     return digest_.empty() ? coll::Saying{}
-                           : coll::Saying{digest_.value(), packed_ ? 0 : types_.value()};
+                           : coll::Saying{digest_.value(), packed_ ? 0 : types_.value(), of_root};
   }
+  bool of_root = false;
 
  private:
   Digest digest_, types_;
@@ -118,8 +119,11 @@ struct Draft {
 // Blocks that all ranks know, of which each also sends its own or one to each.
 void add_all(Draft& draft, const Arguments& a, int rank) {
   if (a.receive.regular()) {
-    draft.same(a.receive[0]);
-    if (a.in_place || (a.send.regular() && alike(a.send[0], a.receive[0]))) return;
+    // What others receive is measured by what is sent.
+    const bool sends = !a.in_place && a.send.regular();
+    const bool packs = sends && (coll::is_packed(a.send[0]) || coll::is_packed(a.receive[0]));
+    draft.same(packs ? a.send[0] : a.receive[0]);
+    if (a.in_place || (sends && alike(a.send[0], a.receive[0]))) return;
     draft.detail("sending " + describe(a.send[0]));
     draft.all.add(a.send[0]);
     return;
@@ -168,6 +172,7 @@ void add_data(Draft& draft, const Rule& rule, const Arguments& a, const Communic
               Statement& compared) {
   using enum Rule::What;
   const bool root = a.root == (comm.inter() ? MPI_ROOT : comm.rank());
+  compared.of_root = rule.rooted && root;
   switch (rule.what) {
   case nothing:
     return;

@@ -13,9 +13,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <strings.h>
 
 namespace macadam::mpi {
 namespace {
@@ -96,8 +99,8 @@ void duplicate_later(Process& self, Communicator& comm, MPI_Comm* newcomm, Info*
 
 // What each rank tells the others to split a communicator.
 struct Choice {
-  int color;
-  int key;
+  std::int64_t color;
+  std::int64_t key;
   std::uint64_t context; // its offer, should it be the leader
 };
 
@@ -107,7 +110,7 @@ struct Part {
   std::uint64_t context = 0; // of the leader
 };
 
-Part part_of(const std::vector<Choice>& choices, const RankMap& ranks, int color) {
+Part part_of(const std::vector<Choice>& choices, const RankMap& ranks, std::int64_t color) {
   std::vector<int> chosen;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     if (choices[static_cast<std::size_t>(rank)].color == color) chosen.push_back(rank);
@@ -237,7 +240,7 @@ void swap_by_leaders(Process& self, Communicator& inter, const void* mine, void*
   bcast_bytes(self, inter.inside, create_tag, theirs, bytes, 0);
 }
 
-Communicator* split(Process& self, Communicator& comm, int color, int key) {
+Communicator* split(Process& self, Communicator& comm, std::int64_t color, int key) {
   const Choice mine{color, key,
                     color != MPI_UNDEFINED ? self.instance->new_context(is_joint(comm)) : 0};
   std::vector<Choice> local(static_cast<std::size_t>(comm.size()));
@@ -300,19 +303,28 @@ void comm_split(Process& self, Communicator& comm, int color, int key, MPI_Comm*
 
 namespace {
 
-// The same for processes that share memory, and for no others: the machine, unless they use a
-// network there too (MACADAM_NETWORK).
-int color_of_shared_memory(Process& self) {
-  const int rank = self.job->rank();
-  const bool shares = self.instance->engine->networks().nearest().limits().maps;
-  return shares ? self.job->node(rank) : self.job->size() + rank;
+// One of so many that no two things of which ranks have one in common get the same.
+std::int64_t color_of(const std::string& thing) {
+  return static_cast<std::int64_t>(std::hash<std::string>()(thing) >> 1);
 }
 
-// The first of its ranks, for a member of a process set.
-int color_of_set(Process& self, const std::string& name) {
+// The same for processes that share memory, and for no others: the machine, unless they use a
+// network there too (MACADAM_NETWORK). Jobs number their machines each by itself.
+std::int64_t color_of_shared_memory(Process& self, const Communicator& comm) {
+  const boot::LaunchedJob& job = *self.job;
+  const bool shares = self.instance->engine->networks().nearest().limits().maps;
+  if (!shares) return color_of(fmt::format("{} {}", job.number(), job.rank()));
+  return is_joint(comm) ? color_of(std::string(job.host())) : job.node(job.rank());
+}
+
+// For a member of a process set, which is one of its job alone.
+std::int64_t color_of_set(Process& self, std::string name) {
   const std::optional<RankMap> members = find_set(self, name);
-  const bool is_member = members && members->find(static_cast<Rank>(self.job->rank())) >= 0;
-  return is_member ? static_cast<int>((*members)[0]) : MPI_UNDEFINED;
+  if (!members || members->find(static_cast<Rank>(self.job->rank())) < 0) return MPI_UNDEFINED;
+  constexpr std::string_view of_standard = "mpi://"; // in upper or lower case
+  if (::strncasecmp(name.c_str(), of_standard.data(), of_standard.size()) == 0)
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return color_of(fmt::format("{} {} {}", self.job->number(), (*members)[0], name));
 }
 
 } // namespace
@@ -324,16 +336,16 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
   };
   const std::string* const resource = asked("mpi_hw_resource_type");
   const std::string* const set = asked("mpi_pset_name");
-  int color = MPI_UNDEFINED;
+  std::int64_t color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:
-    color = color_of_shared_memory(self);
+    color = color_of_shared_memory(self, comm);
     break;
   case MPI_COMM_TYPE_HW_GUIDED:
   case MPI_COMM_TYPE_RESOURCE_GUIDED:
     // No other resource is known to be shared, and then there is no communicator.
     if (resource != nullptr && *resource == "mpi_shared_memory")
-      color = color_of_shared_memory(self);
+      color = color_of_shared_memory(self, comm);
     else if (split_type == MPI_COMM_TYPE_RESOURCE_GUIDED && set != nullptr)
       color = color_of_set(self, *set);
     break;
@@ -347,7 +359,9 @@ void comm_split_type(Process& self, Communicator& comm, int split_type, int key,
                split_type, MPI_COMM_TYPE_SHARED, MPI_COMM_TYPE_HW_UNGUIDED, MPI_COMM_TYPE_HW_GUIDED,
                MPI_COMM_TYPE_RESOURCE_GUIDED);
   }
-  *newcomm = handle_of(split(self, comm, color, key));
+  CommunicatorRef made(split(self, comm, color, key), {&self});
+  if (made != nullptr) comm_set_info(self, *made, info);
+  *newcomm = handle_of(made.release());
 }
 
 void comm_create(Process& self, Communicator& comm, Group& group, MPI_Comm* newcomm) {

@@ -41,7 +41,7 @@ std::vector<int> ranks_in(const Communicator& comm, const Group& group);
 
 // The part of the ranks that pass the same color, ordered by key and then by old rank. Null if
 // color is MPI_UNDEFINED, or if an intercommunicator's other group has no rank of that color.
-Communicator* split(Process& self, Communicator& comm, int color, int key);
+Communicator* split(Process& self, Communicator& comm, std::int64_t color, int key);
 
 // A communicator of the same ranks, with nothing else of the old one but its error handler.
 Communicator& duplicate_ranks(Process& self, Communicator& comm);

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macadam::mpi {
@@ -98,8 +100,29 @@ std::uint64_t agree_on_context(Process& self, const Group& group, int leader,
   return agreed.context;
 }
 
+// The contexts by which two leaders meet, which no communicator will have: forgotten at the end.
+class MeetingContexts {
+ public:
+  explicit MeetingContexts(Process& self) : self_(self) {}
+  MeetingContexts(const MeetingContexts&) = delete;
+  MeetingContexts& operator=(const MeetingContexts&) = delete;
+  ~MeetingContexts() {
+    for (const std::uint64_t context : all_)
+      self_.instance->engine->drop_contexts(context, sub_contexts, {leader_, 1, 1});
+  }
+  void keep(Rank leader, std::set<std::uint64_t> contexts) {
+    leader_ = leader;
+    all_ = std::move(contexts);
+  }
+
+ private:
+  Process& self_;
+  Rank leader_ = 0;
+  std::set<std::uint64_t> all_;
+};
+
 // How the leaders of two groups reach each other: they agree on a context for that.
-Route meet_leader(Process& self, Rank leader, const char* stringtag) {
+Route meet_leader(Process& self, Rank leader, const char* stringtag, MeetingContexts& contexts) {
   Invitation mine, theirs;
   mine.from = theirs.from = Invitation::From::other_leader;
   mine.tag = theirs.tag = stringtag;
@@ -107,8 +130,9 @@ Route meet_leader(Process& self, Rank leader, const char* stringtag) {
   theirs.sender = leader;
   invite(self, leader, mine);
   await_invitation(self, theirs);
-  const std::uint64_t context =
-      std::min(mine.context, theirs.context) + static_cast<std::uint64_t>(SubContext::create);
+  const std::uint64_t agreed = std::min(mine.context, theirs.context);
+  contexts.keep(leader, {mine.context, agreed});
+  const std::uint64_t context = agreed + static_cast<std::uint64_t>(SubContext::create);
   return {leader,
           {context, self.job->rank(), create_tag},
           {context, static_cast<std::int32_t>(leader), create_tag},
@@ -149,6 +173,9 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
   const std::uint64_t context = agree_on_context(self, local_group, local_leader, stringtag);
   const CommunicatorRef local(
       &make_communicator(self, context, share(local_group), nullptr, errhandler), {&self});
+  local->name = "the local group";
+  local->of_library = true;
+  MeetingContexts contexts(self);
   const auto way = [&] {
     const auto* const other_side = self.find<Group>(remote_group, base::ObjectKind::group);
     if (other_side == nullptr)
@@ -156,7 +183,7 @@ void intercomm_create_from_groups(Process& self, Group& local_group, int local_l
                  "remote_group is no group; the local leader needs the group of the other side");
     check_leader(remote_leader, *other_side, "remote_leader");
     check_disjoint(local_group.ranks, other_side->ranks, MPI_ERR_GROUP);
-    return meet_leader(self, other_side->ranks[remote_leader], stringtag);
+    return meet_leader(self, other_side->ranks[remote_leader], stringtag, contexts);
   };
   CommunicatorRef made(&join_groups(self, *local, local_leader, way), {&self});
   comm_set_info(self, *made, info);

@@ -383,9 +383,7 @@ TEST(HangReport, TellsRanksOfOtherJobsApart) {
        R"({"posted": [{"comm": "w", "source": 0, "tag": 1, "bytes": 4}]})"});
   EXPECT_TRUE(contains(page, "    rank 0 waits for rank 1 of another job: a message with tag 1\n"))
       << page;
-  EXPECT_TRUE(contains(page,
-                       "rank 0 waits for a message from rank 1 of another job with tag 1 in w; "
-                       "one with tag 2 has arrived"));
+  EXPECT_FALSE(contains(page, "has arrived")); // from the same job, or a third one
   EXPECT_TRUE(contains(page, "receive       from rank 1 of another job, tag 1 in w, 4 bytes\n"));
   EXPECT_TRUE(contains(page, "2 connected (ranks 1, 1 of another job)\n"));
   EXPECT_FALSE(contains(page, "circle"));

@@ -121,7 +121,7 @@ class Jobs(ClusterTest):
                 self.assertNotIn(secret, data)
                 self.assertNotIn(secret.hex().encode(), data)
         # A proxy has a socket from the stand-in; no other is there, and none listens.
-        of_connections = {os.readlink(f"/proc/{pid}/fd/{fd}") for pid in self.proxies() for fd in (3, 5)}
+        of_connections = {os.readlink(f"/proc/{pid}/fd/{fd}") for pid in self.proxies() for fd in (3, 6)}
         for pid in [job.pid, *self.proxies()]:
             sockets = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
             self.assertLessEqual({fd for fd in sockets if fd.startswith("socket")}, of_connections)

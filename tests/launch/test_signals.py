@@ -16,7 +16,7 @@ def state(pid: int) -> str:
 
 class Signals(LaunchTest):
     def test_that_end_the_job(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             process = self.start("-n", 3, RANK, "join", "who", "compute")
             self.wait_for_lines(process, 3)
             process.send_signal(number)
@@ -38,7 +38,7 @@ class Signals(LaunchTest):
 
     def test_asking_twice(self):
         """Ranks that heed nothing: the second time ends them."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             process = self.start("-n", 2, "sh", "-c",
                                  'trap "" INT TERM HUP QUIT; echo ready; while :; do sleep 1; done')
             self.wait_for_lines(process, 2)
@@ -46,7 +46,18 @@ class Signals(LaunchTest):
             time.sleep(0.2)
             self.assertIsNone(process.poll())
             process.send_signal(number)
-            self.assertEqual(process.wait(timeout=2), 128 + number)
+            self.assertEqual(process.wait(timeout=5), 128 + number)
+
+    def test_a_terminal_that_is_closed(self):
+        """It sends SIGHUP more than once: ranks may still save what they have."""
+        process = self.start("-n", 2, "sh", "-c",
+                             "trap 'trap : HUP; sleep 1; echo saved; exit 0' HUP; echo ready; while :; do sleep 0.1; done")
+        self.wait_for_lines(process, 2)
+        for _ in range(3):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.2)
+        out, _ = process.communicate(timeout=10)
+        self.assertEqual(out.split(), ["saved"] * 2)
 
     def test_stop_and_continue(self):
         process = self.start("-n", 2, "sh", "-c", "echo $$; exec sleep 100", start_new_session=False)

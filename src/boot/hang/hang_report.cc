@@ -278,6 +278,7 @@ void print_meetings(std::string& page, const std::vector<Meeting>& meetings,
 // Who has the lock of `locked` in a window. Nobody knows but the holder, which may not answer.
 std::string show_holders(const InWindow& wanted, const std::vector<RankStatus>& ranks,
                          const std::vector<Waiting>& waiting) {
+  if (wanted.waits_for < any) return "who has it is not known here"; // several jobs have that rank
   std::vector<int> alone, shared, silent;
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {
     const bool member = std::ranges::find(wanted.members, rank) != wanted.members.end();
@@ -299,6 +300,9 @@ std::string show_holders(const InWindow& wanted, const std::vector<RankStatus>& 
   };
   if (!alone.empty()) return show(alone, " exclusively");
   if (!shared.empty()) return show(shared, ", shared,");
+  const bool all_known =
+      std::ranges::all_of(wanted.members, [](int member) { return member > any; });
+  if (!all_known) return "none of the ranks of this job holds it, perhaps one of another job";
   if (silent.empty()) return "none of the ranks holds it: it waits for its turn";
   return fmt::format("none of those that answer holds it, perhaps {}", show_ranks(silent));
 }
@@ -353,6 +357,16 @@ std::vector<Edge> edges_of(const Waiting& waiting) {
   return edges;
 }
 
+// Whether it may go on by somebody that no edge names: who sends what it receives from any source,
+// has a lock that it waits for, or acts outside of its job.
+bool has_other_ways(const Waiting& waiting) {
+  return !waiting.what.empty() || std::ranges::any_of(waiting.posted, [](const Receive& each) {
+    return each.envelope.peer == any;
+  }) || std::ranges::any_of(waiting.windows, [](const InWindow& each) {
+    return each.waits_for != any;
+  });
+}
+
 // A circle of ranks each of which waits for one rank only; nobody in it can ever go on, but those
 // that may do more than wait.
 std::optional<std::vector<int>> find_circle(const std::vector<std::vector<Edge>>& edges) {
@@ -386,10 +400,18 @@ std::vector<std::vector<Edge>> all_edges(const std::vector<Waiting>& waiting) {
   return edges;
 }
 
+// The edges of ranks that nobody else can let go on.
+std::vector<std::vector<Edge>> binding_edges(const std::vector<Waiting>& waiting) {
+  std::vector<std::vector<Edge>> edges = all_edges(waiting);
+  for (std::size_t rank = 0; rank < edges.size(); ++rank)
+    if (has_other_ways(waiting[rank])) edges[rank].clear();
+  return edges;
+}
+
 // A circle of ranks that stand where they stood in an earlier look.
 std::optional<std::vector<int>> find_standing_circle(const std::vector<Waiting>& now,
                                                      const std::vector<Waiting>& earlier) {
-  std::vector<std::vector<Edge>> edges = all_edges(now);
+  std::vector<std::vector<Edge>> edges = binding_edges(now);
   for (std::size_t rank = 0; rank < edges.size(); ++rank) {
     const bool stands = rank < earlier.size() && !edges_of(earlier[rank]).empty() &&
                         earlier[rank].moves == now[rank].moves;
@@ -463,6 +485,7 @@ std::string near_miss(int rank, const Envelope& receive, const Envelope& message
   const bool same_tag = receive.tag == any || receive.tag == message.tag;
   const bool same_peer = receive.peer == any || receive.peer == message.peer;
   if (!receive.is_of_user() || !message.is_of_user()) return {};
+  if (message.peer < any) return {}; // several jobs have that rank
   if (!same_peer || same_comm == same_tag) return {};
   const std::string waits =
       fmt::format("rank {} waits for a message from rank {} with {}{}", rank,
@@ -580,7 +603,7 @@ std::string hang_report(const std::string& where, const std::vector<RankStatus>&
 }
 
 bool shows_circle(const std::vector<RankStatus>& ranks) {
-  return find_circle(all_edges(read_all(ranks))).has_value();
+  return find_circle(binding_edges(read_all(ranks))).has_value();
 }
 
 std::vector<int> ranks_to_show(const std::vector<RankStatus>& ranks) {

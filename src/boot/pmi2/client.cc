@@ -101,7 +101,7 @@ void end_job(int fd, int code, const std::string& text) {
 
 // At the exit of a rank.
 void say_goodbye(int fd, int rank) {
-  if (!may_end.load()) return end_job(fd, 1, no_finalize(rank));
+  if (!may_end.load()) return send_abort(fd, 1, say_no_finalize(rank));
   try {
     Connection(fd).ask("finalize", {});
   } catch (const base::Error&) { // the launcher has ended before

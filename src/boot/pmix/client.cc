@@ -51,7 +51,7 @@ std::atomic<bool> may_end{false};
              "the PMIx server that has started this program does not serve it: {}: {} ({}); start "
              "it {}, or with Macadam's mpiexec",
              what, library().error_string(status), status,
-             status == PMIX_ERR_NOT_FOUND
+             status == PMIX_ERR_NOT_FOUND && std::getenv("SLURM_JOB_ID") != nullptr
                  ? "by an srun of its own, as Slurm's serves only the first MPI program of a task "
                    "(sh -c 'a; b')"
                  : "anew");
@@ -235,9 +235,7 @@ void say_goodbye(int rank, int exit_status) {
     library().finalize(nullptr, 0);
     return;
   }
-  const std::string text = no_finalize(rank);
-  fmt::print(stderr, "macadam: {}\n", text);
-  end_job(exit_status, text);
+  end_job(exit_status, say_no_finalize(rank));
 }
 
 } // namespace

@@ -26,7 +26,8 @@ std::string read(const std::string& name) {
   std::ifstream file(name);
   std::ostringstream text; // what an iterator throws would not name the file
   text << file.rdbuf();
-  if (!file) throw std::runtime_error(name + " cannot be read: " + std::strerror(errno));
+  if (!file || text.bad())
+    throw std::runtime_error(name + " cannot be read: " + std::strerror(errno));
   return text.str();
 }
 

@@ -229,7 +229,7 @@ void Cluster::on_signal(int number) {
   if (number == SIGTSTP) raise(SIGSTOP); // and our shell sees the job stopped
   if (!ends_programs(number) || failed_) return;
   // Before there are ranks, and for a user that asks twice.
-  if (started_ && ++interrupts_ < 2) return;
+  if (started_ && (++interrupts_ < 2 || !is_urgent(number))) return;
   failed_ = true;
   status_ = 128 + number;
   end_all();

@@ -70,7 +70,7 @@ std::vector<std::string> read_programs(const std::string& path) {
     for (; take_continuation(line) && std::getline(file, more); ++number)
       line += more;
     const std::vector<std::string> words = words_of(line, place);
-    if (words.empty()) continue;
+    if (words.empty() || words.front().starts_with('#')) continue;
     if (!arguments.empty()) arguments.emplace_back(":");
     arguments.insert(arguments.end(), words.begin(), words.end());
   }

@@ -31,5 +31,10 @@ class Signals {
 inline bool ends_programs(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
+// ... and that says, where one came before, that they will not wait. A terminal that is closed
+// sends SIGHUP more than once.
+inline bool is_urgent(int number) {
+  return ends_programs(number) && number != SIGHUP;
+}
 
 } // namespace macadam::tools

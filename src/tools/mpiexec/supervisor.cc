@@ -389,7 +389,7 @@ void Supervisor::on_signal(int number, bool is_users) {
   if (number == SIGCONT || (number == SIGTSTP && head_ == nullptr)) services_.tell_signal(number);
   if (number == SIGTSTP && head_ == nullptr) raise(SIGSTOP); // and our shell sees the job stopped
   // A user that asks twice will not wait for programs that do not heed the first time.
-  if (is_users && ends_programs(number) && ++interrupts_ == 2) {
+  if (is_users && ends_programs(number) && ++interrupts_ >= 2 && is_urgent(number)) {
     if (!failed_) status_ = 128 + number;
     failed_ = true;
     end_ranks();

@@ -10,6 +10,8 @@ module work
   integer :: ranks, key
   type(MPI_Comm) :: comms(threads)
   integer :: wrong(threads) ! results, by the number of the thread
+  integer, asynchronous :: gathered(2, 8), contribution, word
+  type(MPI_Request) :: awaited(2)
 
   interface
     integer(c_int) function pthread_create(thread, attributes, start, argument) bind(c)
@@ -111,6 +113,51 @@ contains
     end do
     nothing = c_null_ptr
   end function
+
+  recursive function wait_for_both(argument) result(nothing) bind(c)
+    type(c_ptr), value :: argument
+    type(c_ptr) :: nothing
+    nothing = argument
+    call MPI_Waitall(2, awaited, MPI_STATUSES_IGNORE)
+  end function
+
+  ! On rank 0 one thread waits for a persistent collective, which the other ranks begin later, and a
+  ! message; another one asks about the first.
+  logical function is_there_for_who_asks() result(right)
+    type(MPI_Request) :: asked
+    integer(c_long) :: id
+    integer :: rank
+    logical :: flag
+    double precision :: begin
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    gathered = -1
+    contribution = 42
+    call MPI_Allgather_init(contribution, 1, MPI_INTEGER, gathered(1, :ranks), 1, MPI_INTEGER, &
+                            MPI_COMM_WORLD, MPI_INFO_NULL, awaited(1))
+    call MPI_Irecv(word, 1, MPI_INTEGER, 0, 1, MPI_COMM_SELF, awaited(2))
+    asked = awaited(1)
+    if (rank == 0) then
+      call MPI_Start(awaited(1))
+      if (pthread_create(id, c_null_ptr, c_funloc(wait_for_both), c_null_ptr) /= 0) error stop 'no thread'
+    end if
+    begin = MPI_Wtime()
+    do while (MPI_Wtime() - begin < 0.2d0) ! the thread waits by then
+    end do
+    if (rank /= 0) call MPI_Start(asked)
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status(asked, flag, MPI_STATUS_IGNORE)
+    end do
+    call MPI_F_sync_reg(gathered)
+    right = all(gathered(1, :ranks) == 42)
+    call MPI_Send(rank, 1, MPI_INTEGER, 0, 1, MPI_COMM_SELF)
+    if (rank /= 0) then
+      call MPI_Waitall(2, awaited, MPI_STATUSES_IGNORE)
+    else if (pthread_join(id, c_null_ptr) /= 0) then
+      error stop 'no end of a thread'
+    end if
+    call MPI_Request_free(awaited(1))
+  end function
 end module
 
 program several_threads
@@ -129,6 +176,8 @@ program several_threads
   do i = 1, threads
     call MPI_Comm_free(comms(i))
   end do
+
+  call check(is_there_for_who_asks(), 'a section that one thread waits for and another asks about')
 
   call MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, key, &
                               0_MPI_ADDRESS_KIND)

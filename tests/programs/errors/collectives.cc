@@ -305,10 +305,16 @@ void packed() {
     return last() ? MPI_Bcast(unit, 4, MPI_PACKED, 0, world) : MPI_Bcast(in, 2, MPI_INT, 0, world);
   });
   if (check::size < 3) return;
-  // The others are compared all the same.
+  // Where the root packs, each of the others takes what it likes; where others send, all take that.
+  const MPI_Datatype any = last() ? MPI_FLOAT : MPI_INT;
+  OK(check::rank == 0 ? MPI_Scatter(unit, bytes, MPI_PACKED, MPI_IN_PLACE, 0, MPI_INT, 0, world)
+                      : MPI_Scatter(nullptr, 0, MPI_INT, out, 1, any, 0, world));
+  OK(check::rank == 0 ? MPI_Gather(in, 1, MPI_INT, unit, bytes, MPI_PACKED, 0, world)
+                      : MPI_Gather(in, 1, any, nullptr, 0, MPI_INT, 0, world));
+  OK(MPI_Alltoall(unit, bytes, MPI_PACKED, out, 1, any, world));
   differ({"1 of MPI_INT", "1 of MPI_FLOAT"}, [] {
-    if (check::rank == 0) return MPI_Bcast(unit, 4, MPI_PACKED, 0, world);
-    return MPI_Bcast(in, 1, last() ? MPI_FLOAT : MPI_INT, 0, world);
+    if (check::rank == 0) return MPI_Allgather(in, 1, MPI_INT, unit, 4, MPI_PACKED, world);
+    return MPI_Allgather(in, 1, MPI_FLOAT, out, 1, MPI_FLOAT, world);
   });
 }
 

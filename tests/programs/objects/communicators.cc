@@ -142,6 +142,8 @@ void split_by_set() {
   CHECK_EQUAL(size_by("mpi://WORLD"), check::size);
   CHECK_EQUAL(size_by("mpi://SELF"), 1);
   CHECK_EQUAL(size_by("nobody"), 0);
+  CHECK_EQUAL(size_by(check::rank == 0 ? "mpi://SELF" : "MPI://World"),
+              check::rank == 0 ? 1 : check::size - 1);
 }
 
 void from_groups() {
