@@ -41,7 +41,7 @@ Dimensions checked(const Communicator& comm, int ndims, const int dims[], const 
 }
 
 // "3 x 4, periods 0 1"
-std::string describe(const Dimensions& dimensions) {
+std::string list_of(const Dimensions& dimensions) {
   std::string sizes, periods;
   for (const auto& dimension : dimensions) {
     sizes += fmt::format("{}{}", sizes.empty() ? "" : " x ", dimension.size);
@@ -79,7 +79,7 @@ void cart_create(Process& self, Communicator& comm_old, int ndims, const int dim
                  const int periods[], int reorder, MPI_Comm* comm_cart) {
   check_intra(comm_old, "comm_old");
   Dimensions dimensions = checked(comm_old, ndims, dims, periods);
-  if (self.settings.check) compare_calls(self, comm_old, describe(dimensions).c_str());
+  if (self.settings.check) compare_calls(self, comm_old, list_of(dimensions).c_str());
   const std::vector<int> ranks = ranks_of_cells(self, comm_old, reorder != 0, dimensions);
   *comm_cart = with_topology(take_vertices(self, comm_old, ranks),
                              [&](int rank) { return grid_topology(std::move(dimensions), rank); });
