@@ -4,6 +4,7 @@
 #include "mpi/info.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,33 +22,36 @@ class Hints {
     const char* value; // if the user does not set it
   };
 
-  explicit Hints(std::span<const Known> known) {
-    entries_.reserve(known.size());
-    for (const Known& each : known)
-      entries_.emplace_back(each.key, each.value);
-  }
+  // `known` outlives it.
+  explicit Hints(std::span<const Known> known) : known_(known) {}
 
   // Takes the values that the user gives. One that `can_be` does not know, or null, is as if it
   // were not set.
   void take(const Info* info, bool (*can_be)(std::string_view key, std::string_view value)) {
     if (info == nullptr) return;
-    for (auto& [key, value] : entries_) {
-      const std::string* const wanted = info->find(key);
-      if (wanted != nullptr && can_be(key, *wanted)) value = *wanted;
+    for (const Known& each : known_) {
+      const std::string* const wanted = info->find(each.key);
+      if (wanted != nullptr && can_be(each.key, *wanted)) given_[each.key] = *wanted;
     }
   }
 
   // Of a key that is known.
-  [[nodiscard]] const std::string& operator[](std::string_view key) const {
-    const auto key_of = [](const auto& entry) { return std::string_view(entry.first); };
-    return std::ranges::find(entries_, key, key_of)->second;
+  [[nodiscard]] std::string_view operator[](std::string_view key) const {
+    if (const auto given = given_.find(key); given != given_.end()) return given->second;
+    return std::ranges::find(known_, key,
+                             [](const Known& each) { return std::string_view(each.key); })
+        ->value;
   }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> entries() const {
-    return {entries_.begin(), entries_.end()};
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const Known& each : known_)
+      all.emplace_back(each.key, (*this)[each.key]);
+    return all;
   }
 
  private:
-  std::vector<std::pair<const char*, std::string>> entries_;
+  std::span<const Known> known_;
+  std::map<std::string_view, std::string> given_; // few objects have any
 };
 
 } // namespace macadam::mpi

@@ -121,7 +121,7 @@ void discard(Process& self, Window& window) {
 void* allocate(Process& self, Window& window, MPI_Aint bytes, const char* function) {
   if (bytes == 0) return nullptr;
   engine::Transport& near = self.instance->nearest();
-  const std::string& wanted = window.hints[alignment_key];
+  const std::string wanted(window.hints[alignment_key]);
   const std::uint64_t alignment = std::max(std::strtoull(wanted.c_str(), nullptr, 10), 1ull);
   MPI_Aint room = 0;
   if (__builtin_add_overflow(bytes, alignment - 1, &room)) {
