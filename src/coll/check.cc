@@ -293,6 +293,10 @@ bool is_packed(const Data& data) {
   return element != nullptr && element->handle() == MPI_PACKED;
 }
 
+bool match(const Data& one, const Data& other) {
+  return block_of(one).matches(block_of(other));
+}
+
 Task checked(Collective& self) {
   const Check& check = *self.arguments.check;
   co_await compare_calls(self);

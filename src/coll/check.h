@@ -20,6 +20,7 @@ struct Saying {
 
 // Of MPI_PACKED, which matches any types of as many bytes.
 [[nodiscard]] bool is_packed(const Data& data);
+[[nodiscard]] bool match(const Data& one, const Data& other);
 
 // What a rank calls, for the ranks to compare before a collective begins (MACADAM_CHECK). Made by
 // the layer above; outlives the operation.

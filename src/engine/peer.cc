@@ -24,14 +24,12 @@ void insert(std::vector<std::unique_ptr<Channel>>& table, std::unique_ptr<Channe
 
 } // namespace
 
-Channel* Channels::find(std::uint64_t context, std::int32_t tag) const {
-  if (table_.empty()) return nullptr;
+std::size_t Channels::place_of(std::uint64_t context, std::int32_t tag) const {
   const std::size_t mask = table_.size() - 1;
-  for (std::size_t at = hash(context, tag) & mask; table_[at]; at = (at + 1) & mask) {
-    Channel& channel = *table_[at];
-    if (channel.tag == tag && channel.context == context) return &channel;
-  }
-  return nullptr;
+  std::size_t at = hash(context, tag) & mask;
+  while (table_[at] && (table_[at]->tag != tag || table_[at]->context != context))
+    at = (at + 1) & mask;
+  return at;
 }
 
 // A channel that was refused once has sent or received uncounted messages: it must never be counted
@@ -84,12 +82,7 @@ void Channels::drop_all(std::uint64_t first_context, std::uint64_t contexts) noe
 
 void Channels::drop(std::uint64_t context, std::int32_t tag) noexcept {
   const Channel* const channel = find(context, tag);
-  if (channel == nullptr || !idle(*channel)) return;
-  const std::size_t mask = table_.size() - 1;
-  std::size_t at = hash(context, tag) & mask;
-  while (table_[at].get() != channel)
-    at = (at + 1) & mask;
-  erase(at);
+  if (channel != nullptr && idle(*channel)) erase(place_of(context, tag));
 }
 
 // Moves up the channels behind it that the gap would hide.

@@ -53,7 +53,9 @@ class Channels {
     return find_or_make(context, tag, bound);
   }
   // The channel if it was made.
-  [[nodiscard]] Channel* find(std::uint64_t context, std::int32_t tag) const;
+  [[nodiscard]] Channel* find(std::uint64_t context, std::int32_t tag) const {
+    return table_.empty() ? nullptr : table_[place_of(context, tag)].get();
+  }
   // Forgets the channels of a communicator that was freed, which has so many contexts in a row.
   void drop_all(std::uint64_t first_context, std::uint64_t contexts) noexcept;
   // Forgets a channel that is not used again.
@@ -69,6 +71,8 @@ class Channels {
   }
 
  private:
+  // Where it is in the table, which is not empty, or where the search for it ends.
+  [[nodiscard]] std::size_t place_of(std::uint64_t context, std::int32_t tag) const;
   Channel* find_or_make(std::uint64_t context, std::int32_t tag, std::size_t bound) noexcept;
   Channel* make(std::uint64_t context, std::int32_t tag);
   // Nothing is under way on it.

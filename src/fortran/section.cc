@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fortran/section.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -310,7 +311,9 @@ void Taken::end(const MPI_Request* requests) {
   pending.change([&] {
     for (One& one : all_) {
       Kept& kept = one.row.mapped();
-      std::erase_if(pending.taken, [&kept](const auto& row) { return row.second == &kept; });
+      const auto [first, last] = pending.taken.equal_range(one.row.key());
+      pending.taken.erase(
+          std::find_if(first, last, [&kept](const auto& row) { return row.second == &kept; }));
       if (requests[one.place] == MPI_REQUEST_NULL) {
         kept.finish();
       } else {

@@ -102,24 +102,26 @@ const void* const* Attributes::find(int key) const {
 void Attributes::delete_entry(void* object, Entry& entry, const void* const* successor) {
   entry.deleting = std::this_thread::get_id();
   const Entry deleted = entry;
-  const auto drop = [&](const void* value, std::thread::id by) {
-    const auto found = std::ranges::find_if(entries_, [&](const Entry& each) {
+  const auto find_again = [&](const void* value, std::thread::id by) {
+    return std::ranges::find_if(entries_, [&](const Entry& each) {
       return key_of(each) == key_of(deleted) && each.value == value && each.deleting == by;
     });
+  };
+  const auto drop = [&](std::vector<Entry>::iterator found) {
     if (found != entries_.end()) entries_.erase(found);
   };
   try {
     call_delete(object, *deleted.keyval, deleted.value);
   } catch (...) {
-    if (successor != nullptr) drop(*successor, {});
-    if (Entry* const kept = deleted_here(entries_, key_of(deleted));
-        kept != nullptr && staying(entries_, key_of(deleted)) == nullptr)
+    if (successor != nullptr) drop(find_again(*successor, {}));
+    const auto kept = find_again(deleted.value, deleted.deleting);
+    if (staying(entries_, key_of(deleted)) != nullptr)
+      drop(kept);
+    else if (kept != entries_.end())
       kept->deleting = {};
-    else
-      drop(deleted.value, deleted.deleting);
     throw;
   }
-  drop(deleted.value, deleted.deleting);
+  drop(find_again(deleted.value, deleted.deleting));
 }
 
 void Attributes::set(void* object, std::shared_ptr<const Keyval> keyval, void* value) {

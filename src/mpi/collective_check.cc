@@ -58,12 +58,6 @@ class Statement {
   bool packed_ = false;
 };
 
-bool alike(const Data& a, const Data& b) {
-  if (coll::is_packed(a) || coll::is_packed(b))
-    return a.count * a.type->size() == b.count * b.type->size();
-  return a.count * a.type->signature() == b.count * b.type->signature();
-}
-
 // Which of the functions has a root, and data that all ranks describe or only pairs of them.
 struct Rule {
   coll::Collective::Run run;
@@ -123,7 +117,7 @@ void add_all(Draft& draft, const Arguments& a, int rank) {
     const bool sends = !a.in_place && a.send.regular();
     const bool packs = sends && (coll::is_packed(a.send[0]) || coll::is_packed(a.receive[0]));
     draft.same(packs ? a.send[0] : a.receive[0]);
-    if (a.in_place || (sends && alike(a.send[0], a.receive[0]))) return;
+    if (a.in_place || (sends && coll::match(a.send[0], a.receive[0]))) return;
     draft.detail("sending " + describe(a.send[0]));
     draft.all.add(a.send[0]);
     return;

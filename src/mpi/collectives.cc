@@ -68,8 +68,8 @@ void destroy_persistent(Process& self, LayerRequest& request) {
   comm.sequence.forget(static_cast<CollectiveRequest&>(request).operation);
   comm.boards.leave(tag, shared.panels);
   comm.machines.leave(tag, shared);
-  for (const engine::Team* team : {&comm.collective, &comm.inside})
-    shared.engine.drop_channel(team->context, tag, *team->peers);
+  shared.engine.drop_channel(comm.collective.context, tag, *comm.collective.peers);
+  if (comm.inter()) shared.engine.drop_channel(comm.inside.context, tag, *comm.inside.peers);
   destroy(self, request);
 }
 

@@ -13,12 +13,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <strings.h>
 
 namespace macadam::mpi {
 namespace {
@@ -318,24 +316,18 @@ std::int64_t color_of_shared_memory(Process& self, const Communicator& comm) {
 }
 
 // For a member of a process set, which is one of its job alone.
-std::int64_t color_of_set(Process& self, std::string name) {
-  const std::optional<RankMap> members = find_set(self, name);
-  if (!members || members->find(static_cast<Rank>(self.job->rank())) < 0) return MPI_UNDEFINED;
-  constexpr std::string_view of_standard = "mpi://"; // in upper or lower case
-  if (::strncasecmp(name.c_str(), of_standard.data(), of_standard.size()) == 0)
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return color_of(fmt::format("{} {} {}", self.job->number(), (*members)[0], name));
+std::int64_t color_of_set(Process& self, const std::string& name) {
+  const std::optional<NamedSet> set = find_set(self, name);
+  if (!set || set->ranks.find(static_cast<Rank>(self.job->rank())) < 0) return MPI_UNDEFINED;
+  return color_of(fmt::format("{} {} {}", self.job->number(), set->ranks[0], set->name));
 }
 
 } // namespace
 
 void comm_split_type(Process& self, Communicator& comm, int split_type, int key, Info* info,
                      MPI_Comm* newcomm) {
-  const auto asked = [info](const char* wanted) {
-    return info != nullptr ? info->find(wanted) : nullptr;
-  };
-  const std::string* const resource = asked("mpi_hw_resource_type");
-  const std::string* const set = asked("mpi_pset_name");
+  const std::string* const resource = find(info, "mpi_hw_resource_type");
+  const std::string* const set = find(info, "mpi_pset_name");
   std::int64_t color = MPI_UNDEFINED;
   switch (split_type) {
   case MPI_COMM_TYPE_SHARED:

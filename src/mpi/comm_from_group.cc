@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -110,7 +109,7 @@ class MeetingContexts {
     for (const std::uint64_t context : all_)
       self_.instance->engine->drop_contexts(context, sub_contexts, {leader_, 1, 1});
   }
-  void keep(Rank leader, std::set<std::uint64_t> contexts) {
+  void keep(Rank leader, std::vector<std::uint64_t> contexts) {
     leader_ = leader;
     all_ = std::move(contexts);
   }
@@ -118,7 +117,7 @@ class MeetingContexts {
  private:
   Process& self_;
   Rank leader_ = 0;
-  std::set<std::uint64_t> all_;
+  std::vector<std::uint64_t> all_;
 };
 
 // How the leaders of two groups reach each other: they agree on a context for that.

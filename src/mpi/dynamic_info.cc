@@ -40,7 +40,7 @@ std::array<long, 3> triplet(std::string_view part, std::string_view soft) {
 } // namespace
 
 Patience::Patience(Process& self, const Info* info) {
-  const std::string* const text = info != nullptr ? info->find("timeout") : nullptr;
+  const std::string* const text = find(info, "timeout");
   if (text == nullptr) return;
   char* end = nullptr;
   const double value = std::strtod(text->c_str(), &end);

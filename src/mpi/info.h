@@ -30,6 +30,11 @@ struct Info : base::Object {
   std::vector<std::pair<std::string, std::string>> entries;
 };
 
+// Of info arguments, which may be none. Null if it has no such key.
+inline const std::string* find(const Info* info, const char* key) {
+  return info != nullptr ? info->find(key) : nullptr;
+}
+
 // A new info object with these entries, owned by whoever gets the handle.
 MPI_Info make_info(Library& self, std::vector<std::pair<std::string, std::string>> entries);
 

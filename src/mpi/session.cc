@@ -29,7 +29,7 @@ std::vector<std::string> set_names(Library& self) {
 }
 
 RankMap ranks_of_set(Library& self, const char* name) {
-  if (std::optional<RankMap> found = find_set(self, name)) return std::move(*found);
+  if (std::optional<NamedSet> found = find_set(self, name)) return std::move(found->ranks);
   base::fail(MPI_ERR_ARG,
              "pset_name is '{}', which is no process set; MPI_Session_get_nth_pset names those "
              "that there are",
@@ -38,7 +38,7 @@ RankMap ranks_of_set(Library& self, const char* name) {
 
 // What info key "thread_level" asks for: the highest level if it is not there.
 int wanted_level(const Info* info) {
-  const std::string* const name = info != nullptr ? info->find("thread_level") : nullptr;
+  const std::string* const name = find(info, "thread_level");
   if (name == nullptr) return MPI_THREAD_MULTIPLE;
   for (const int level :
        {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE})
@@ -53,13 +53,14 @@ int wanted_level(const Info* info) {
 
 // A name is a URI, of which scheme and authority are the same in upper and lower case (RFC 3986,
 // section 6.2.2.1), and those of the standard have nothing else.
-std::optional<RankMap> find_set(Library& self, const std::string& name) {
+std::optional<NamedSet> find_set(Library& self, const std::string& name) {
   self.join_job();
-  if (::strcasecmp(name.c_str(), world_set) == 0) return RankMap(0, 1, self.job->size());
+  if (::strcasecmp(name.c_str(), world_set) == 0)
+    return NamedSet{world_set, {0, 1, self.job->size()}};
   if (::strcasecmp(name.c_str(), self_set) == 0)
-    return RankMap(static_cast<Rank>(self.job->rank()), 1, 1);
+    return NamedSet{self_set, {static_cast<Rank>(self.job->rank()), 1, 1}};
   for (boot::ProcessSet& set : self.job->process_sets())
-    if (set.name == name) return RankMap(std::move(set.ranks));
+    if (set.name == name) return NamedSet{name, RankMap(std::move(set.ranks))};
   return {};
 }
 

@@ -30,7 +30,11 @@ struct Session : base::Object {
   std::unique_ptr<BufferedSends> buffered; // of MPI_Session_attach_buffer
 };
 
-// The ranks of a process set, if there is one of that name.
-std::optional<engine::RankMap> find_set(Library& self, const std::string& name);
+// A process set, by the one name that it has.
+struct NamedSet {
+  std::string name;
+  engine::RankMap ranks;
+};
+std::optional<NamedSet> find_set(Library& self, const std::string& name);
 
 } // namespace macadam::mpi
