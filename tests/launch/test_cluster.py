@@ -13,6 +13,8 @@ from common import HOST, MPIEXEC, RANK, LaunchTest, marked_processes
 
 SHELL = str(pathlib.Path(__file__).with_name("remote_shell.py"))
 SOON = 2.0  # seconds in which a failure has ended the job everywhere
+SILENCE = r"\d+(\.\d+)? s"
+SILENT = 12.0  # seconds in which who says nothing is gone if the machine is busy; SOON if not
 TWO = ("-host", "one:2,two:2")
 # Prints rank and host of a process without MPI.
 PLACE = ("sh", "-c", 'echo "${MACADAM_JOB#*:} $(hostname)"')
@@ -301,19 +303,19 @@ class Failures(ClusterTest):
         wire = self.connection("two")
         os.kill(wire, signal.SIGSTOP)
         begin = time.monotonic()
-        _, error = self.finish(job, SOON + 1)  # the last second is for what does not answer
-        self.assertEqual(error, "mpiexec: host two has said nothing for 1.75 s; ending the other 2 ranks\n")
-        self.wait_for(lambda: not self.processes("launch_rank"), SOON)
-        self.assertLess(time.monotonic() - begin, 5)
+        _, error = self.finish(job, SILENT + 1)  # the last second is for what does not answer
+        self.assertRegex(error, rf"\Ampiexec: host two has said nothing for {SILENCE}; ending the other 2 ranks\n\Z")
+        self.wait_for(lambda: not self.processes("launch_rank"), SILENT)
+        self.assertLess(time.monotonic() - begin, SILENT + 3)
 
     def test_the_first_mpiexec_says_nothing_any_more(self):
         job = self.start_job("compute")
         job.send_signal(signal.SIGSTOP)
         self.wait_for(lambda: not [pid for pid in self.processes(RANK) if pid != job.pid
-                                   and pid not in self.connections()], 4)
+                                   and pid not in self.connections()], SILENT + 2)
         job.send_signal(signal.SIGCONT)
         _, error = self.finish(job)
-        self.assertRegex(error, r"\Ampiexec: host (one|two) has not heard of mpiexec for 1\.75 s; ending the "
+        self.assertRegex(error, r"\Ampiexec: host (one|two) has not heard of mpiexec for " + SILENCE + "; ending the "
                                 r"other [24] ranks\n\Z")
         self.assertEqual(job.returncode, 1)
 
@@ -401,14 +403,14 @@ class Branches(ClusterTest):
 
     def test_silence(self):
         for host, sentence in ((self.LEAD, f"host {self.LEAD}, and with it 4 other hosts that are reached through it, "
-                                           "has said nothing for 1.75 s; ending the other 15 ranks"),
-                               (self.OTHER, f"host {self.OTHER} has said nothing for 1.75 s; ending the other 19 "
+                                           f"has said nothing for {SILENCE}; ending the other 15 ranks"),
+                               (self.OTHER, f"host {self.OTHER} has said nothing for {SILENCE}; ending the other 19 "
                                             "ranks")):
             job = self.start_job("compute")
             os.kill(self.connection(host), signal.SIGSTOP)
-            _, error = self.finish(job, 2 * SOON + 1)
-            self.assertEqual(error, f"mpiexec: {sentence}\n")
-            self.wait_for(lambda: not self.processes("launch_rank"), SOON)
+            _, error = self.finish(job, SILENT + SOON + 1)
+            self.assertRegex(error, rf"\Ampiexec: {sentence}\n\Z")
+            self.wait_for(lambda: not self.processes("launch_rank"), SILENT)
 
     def test_what_a_branch_cannot_reach(self):
         """We try ourselves: at once where it is refused, and after a while where nobody answers."""

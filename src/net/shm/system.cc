@@ -2,10 +2,10 @@
 #include "net/shm/system.h"
 
 #include "base/copy.h"
+#include "base/load.h"
 #include "base/relax.h"
 #include "net/shm/bulk/copy.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -14,12 +14,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <new>
@@ -118,20 +116,8 @@ class Linux final : public System {
     close(opened);
     return ended;
   }
-  // The fourth word of loadavg: RUNNING/ALL threads.
-  [[nodiscard]] unsigned running_threads() noexcept override {
-    const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    std::array<char, 96> text{};
-    const ssize_t read_bytes = read(file, text.data(), text.size() - 1);
-    close(file);
-    unsigned running = 0;
-    if (read_bytes <= 0 || std::sscanf(text.data(), "%*s %*s %*s %u/", &running) != 1) return 0;
-    return running;
-  }
-  [[nodiscard]] unsigned cores() noexcept override {
-    return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
-  }
+  [[nodiscard]] unsigned running_threads() noexcept override { return base::running_threads(); }
+  [[nodiscard]] unsigned cores() noexcept override { return base::online_cores(); }
 };
 
 } // namespace

@@ -42,7 +42,6 @@ constexpr auto pause_in_background = 200ms; // until the terminal may be ours ag
 
 Cluster::Cluster(const Options& options, Placement placement)
     : options_(options), placement_(std::move(placement)), accounts_(placement_.hosts.size()),
-      most_silent_beats_(Head::beats_within(options.silence_seconds)),
       states_(placement_.machines.size(), RankState::starting),
       joined_(placement_.machines.size(), false), input_room_(Head::input_window) {}
 
@@ -52,7 +51,7 @@ int Cluster::run() {
                                   std::chrono::duration<double>(options_.timeout_seconds));
   const std::chrono::duration<double> longest = time_to_start + silence();
   start_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(longest);
-  beat_ = Clock::now() + Head::beat_interval;
+  beat_ = Clock::now() + Silence::interval;
   direct_ = Clock::now() + time_to_branch;
   shell_ = choose_shell(options_.starter);
   connect();
@@ -375,7 +374,7 @@ void Cluster::flush() {
   while (out_.has_pending() || error_.has_pending()) {
     if (end && Clock::now() >= *end) return;
     std::array polled{signals_.polled(), out_.polled(), error_.polled()};
-    poll(polled.data(), polled.size(), static_cast<int>(Head::beat_interval.count()));
+    poll(polled.data(), polled.size(), static_cast<int>(Silence::interval.count()));
     out_.write_some();
     error_.write_some();
     take_signals();

@@ -142,7 +142,6 @@ class Cluster final : private Questioned {
   std::vector<std::unique_ptr<RemoteMachine>> machines_; // as in placement_
   std::vector<Account> accounts_;                        // by machine
   bool started_ = false;
-  int most_silent_beats_;
   std::uint32_t round_ = 0;       // of the barrier
   std::uint32_t last_number_ = 1; // of a job
   // Requests from one machine, by that and id, to another one that has not answered.

@@ -22,6 +22,7 @@ void Cluster::on_frame(Machine machine, Frame frame) {
   PacketReader& body = frame.body;
   switch (frame.kind) {
   case FrameKind::beat:
+    from.silence.note_other(body.value<bool>());
     break;
   case FrameKind::hello:
     from.hello = read_hello(body);

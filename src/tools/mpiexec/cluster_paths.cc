@@ -45,8 +45,7 @@ void Cluster::connect() {
   std::vector<Machine> far;
   for (const std::string& host : placement_.hosts) {
     const auto machine = static_cast<Machine>(machines_.size());
-    machines_.push_back(std::make_unique<RemoteMachine>());
-    machines_.back()->name = host;
+    machines_.push_back(std::make_unique<RemoteMachine>(host, options_.silence_seconds));
     if (host == boot::host_name())
       connect_with({machine});
     else
@@ -130,7 +129,7 @@ void Cluster::take(Path& path) {
 
 void Cluster::hear(Machine machine, Frame frame) {
   RemoteMachine& from = *machines_[machine];
-  from.silent_beats = 0;
+  from.silence.end();
   from.heard = from.started; // starting many ranks takes a while
   on_frame(machine, std::move(frame));
 }
@@ -158,15 +157,17 @@ void Cluster::hear_branch(Path& path, Frame frame) {
   }
 }
 
-// Silence is counted in beats of our own: if this process did not run for a while, it has not
-// listened either. Of this machine's own proxy the system tells.
+// Of this machine's own proxy the system tells.
 void Cluster::beat() {
-  beat_ = Clock::now() + Head::beat_interval;
+  beat_ = Clock::now() + Silence::interval;
+  const bool busy = is_machine_busy();
+  PacketWriter body;
+  body.value(busy);
   for (Machine machine = 0; machine < machines_.size(); ++machine) {
     RemoteMachine& each = *machines_[machine];
     if (!each.started || !each.is_there()) continue;
-    each.send(FrameKind::beat);
-    if (each.heard && !each.path->connection.is_here() && ++each.silent_beats > most_silent_beats_)
+    each.send(FrameKind::beat, body);
+    if (each.heard && !each.path->connection.is_here() && each.silence.count(busy))
       lose_silent(machine);
   }
 }
@@ -174,17 +175,17 @@ void Cluster::beat() {
 // If all are silent that are reached through one machine, it is that one.
 void Cluster::lose_silent(Machine machine) {
   const Path& path = *machines_[machine]->path;
+  const double seconds = machines_[machine]->silence.allowed_seconds();
   const std::vector<Machine> those = reached_by(path);
   const bool all = std::ranges::all_of(
-      those, [&](Machine other) { return machines_[other]->silent_beats >= most_silent_beats_; });
+      those, [&](Machine other) { return machines_[other]->silence.is_long(); });
   if (those.size() == 1 || !all)
     return lose({machine}, fmt::format("host {} has said nothing for {} s",
-                                       machines_[machine]->name, options_.silence_seconds));
-  lose(those,
-       fmt::format("host {}, and with it {} that are reached through it, has said nothing "
-                   "for {} s",
-                   path.connection.host(), plural(static_cast<int>(those.size()) - 1, "other host"),
-                   options_.silence_seconds));
+                                       machines_[machine]->name, seconds));
+  lose(those, fmt::format("host {}, and with it {} that are reached through it, has said nothing "
+                          "for {} s",
+                          path.connection.host(),
+                          plural(static_cast<int>(those.size()) - 1, "other host"), seconds));
 }
 
 void Cluster::lose(const std::vector<Machine>& those, const std::string& why) {

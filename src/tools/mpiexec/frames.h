@@ -17,7 +17,7 @@ namespace macadam::tools {
 // each other. All of it goes through the proxy's standard input and output, which on other machines
 // are ssh's. Fields are listed in their order; ranks are std::uint32_t.
 enum class FrameKind : std::uint8_t {
-  beat, // both ways, now and then: a side that is silent for long is gone
+  beat, // both ways, now and then (silence.h): whether its sender's machine is busy (bool)
 
   // From a proxy.
   hello,   // ProxyHello
@@ -70,7 +70,7 @@ enum class FrameKind : std::uint8_t {
   linked,   // mpiexec (text): this proxy is connected with it
   unlinked, // mpiexec (text): ... not any more
 
-  // Between two mpiexecs, over a link, besides `beat`, `hello` (mpiexec's name and host),
+  // Between two mpiexecs, over a link, besides `beat` (empty), `hello` (mpiexec's name and host),
   // `refused`, `request` (id, text), `answer` (id, text), `called_off` (id), `signal` (number) of
   // one that stops or goes on, `done` and `bye`.
 };

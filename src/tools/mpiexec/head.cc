@@ -4,8 +4,8 @@
 #include "base/error.h"
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
+#include <utility>
 
 namespace macadam::tools {
 
@@ -14,14 +14,9 @@ using boot::PacketWriter;
 using boot::RankRow;
 using boot::RankState;
 
-int Head::beats_within(double silence_seconds) {
-  const std::chrono::duration<double> silence(silence_seconds);
-  return static_cast<int>(std::ceil(silence / beat_interval));
-}
-
 void Head::expect(double silence_seconds) {
-  most_silent_beats_ = beats_within(silence_seconds);
-  beat_ = Clock::now() + beat_interval;
+  silence_ = Silence(silence_seconds);
+  beat_ = Clock::now() + Silence::interval;
 }
 
 void Head::list(std::vector<pollfd>& polled) const {
@@ -29,13 +24,11 @@ void Head::list(std::vector<pollfd>& polled) const {
   polled.push_back(input_.polled());
 }
 
-// Silence is counted in beats of our own: if this process did not run for a while, it has not
-// listened either.
 void Head::take(const pollfd* polled, boot::JobMemory& memory) {
   if (polled[0].revents != 0 && !stream_.read_some()) is_gone_ = true;
   try {
     while (std::optional<Frame> frame = stream_.next()) {
-      silent_beats_ = 0;
+      silence_.end();
       on_frame(std::move(*frame), memory);
     }
   } catch (const std::exception&) {
@@ -47,9 +40,12 @@ void Head::take(const pollfd* polled, boot::JobMemory& memory) {
     stream_.send(FrameKind::input_taken, body);
   }
   if (const auto now = Clock::now(); now >= beat_) {
-    beat_ = now + beat_interval;
-    stream_.send(FrameKind::beat);
-    is_gone_ = is_gone_ || (!stopped_ && ++silent_beats_ > most_silent_beats_);
+    beat_ = now + Silence::interval;
+    const bool busy = is_machine_busy();
+    PacketWriter body;
+    body.value(busy);
+    stream_.send(FrameKind::beat, body);
+    is_gone_ = is_gone_ || (!stopped_ && silence_.count(busy));
   }
   stream_.write_some();
 }
@@ -114,7 +110,10 @@ void Head::on_frame(Frame frame, boot::JobMemory& memory) {
   case FrameKind::ended:
     relayed_.push_back(std::move(frame));
     break;
-  default: // beats
+  case FrameKind::beat:
+    silence_.note_other(body.value<bool>());
+    break;
+  default:
     break;
   }
 }
@@ -273,12 +272,13 @@ void Head::refuse(const std::string& why) {
 }
 
 void Head::write_rest() {
-  const auto until = Clock::now() + most_silent_beats_ * beat_interval;
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(silence_.allowed_seconds()));
   stream_.write_some();
   while (!is_gone_ && Clock::now() < until) {
     std::vector<pollfd> polled;
     stream_.list(polled);
-    poll(polled.data(), polled.size(), static_cast<int>(beat_interval.count()));
+    poll(polled.data(), polled.size(), static_cast<int>(Silence::interval.count()));
     stream_.write_some();
     if (polled[0].revents != 0 && !stream_.read_some()) return;
     try {

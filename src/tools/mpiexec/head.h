@@ -5,6 +5,7 @@
 #include "boot/job_memory.h"
 #include "tools/mpiexec/frames.h"
 #include "tools/mpiexec/input.h"
+#include "tools/mpiexec/silence.h"
 
 #include <array>
 #include <chrono>
@@ -52,6 +53,7 @@ class Head {
   std::optional<Order> next_order();
   // It has ended, cannot be understood, or has said nothing for too long.
   [[nodiscard]] bool is_gone() const { return is_gone_; }
+  [[nodiscard]] const Silence& silence() const { return silence_; }
   // When take() is to be called at the latest.
   [[nodiscard]] Clock::time_point due() const { return beat_; }
 
@@ -109,7 +111,7 @@ class Head {
   std::deque<Frame> relayed_;
   std::uint32_t others_ = 0; // as was told
   Clock::time_point beat_{};
-  int silent_beats_ = 0, most_silent_beats_ = 8;
+  Silence silence_{2};
   bool stopped_ = false; // by SIGTSTP: the head is, too, and says nothing
   std::array<std::size_t, 2> room_{output_window, output_window};
   InputPipe input_;
@@ -122,9 +124,6 @@ class Head {
  public:
   static constexpr std::size_t output_window = 256 << 10; // not yet written, of each stream
   static constexpr std::size_t input_window = 64 << 10;   // not yet given to rank 0
-  static constexpr std::chrono::milliseconds beat_interval{250};
-  // A side that has been silent for more beats than these is gone.
-  static int beats_within(double silence_seconds);
 };
 
 } // namespace macadam::tools

@@ -2,7 +2,6 @@
 #include "tools/mpiexec/links.h"
 
 #include "tools/mpiexec/allocation.h"
-#include "tools/mpiexec/head.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -42,8 +41,7 @@ RemoteShell shell_to(const std::string& host) {
 
 Links::Links(ControlServer& server, Own own, OnChange on_change)
     : server_(server), own_(std::move(own)), mpiexec_(boot::read_part(server.name()).mpiexec),
-      on_change_(std::move(on_change)),
-      most_silent_beats_(Head::beats_within(own_.silence_seconds)) {}
+      on_change_(std::move(on_change)) {}
 
 Links::~Links() {
   const auto until = Clock::now() + time_to_write;
@@ -71,7 +69,7 @@ Links::Link& Links::make(const Place& place) {
   const bool is_here = place.host == own_.host;
   if (!is_here && !is_host(place.host))
     throw std::runtime_error(fmt::format("\"{}\" is no name of a host", place.host));
-  auto link = std::make_unique<Link>();
+  auto link = std::make_unique<Link>(own_.silence_seconds);
   link->place = place;
   link->mpiexec = boot::read_part(place.socket).mpiexec;
   link->shell = std::make_unique<Connection>(
@@ -81,7 +79,7 @@ Links::Link& Links::make(const Place& place) {
 }
 
 void Links::add(int stream) {
-  auto link = std::make_unique<Link>();
+  auto link = std::make_unique<Link>(own_.silence_seconds);
   link->accepted = std::make_unique<FrameStream>(stream, fcntl(stream, F_DUPFD_CLOEXEC, 3));
   open(std::move(link));
 }
@@ -89,7 +87,7 @@ void Links::add(int stream) {
 Links::Link& Links::open(std::unique_ptr<Link> link) {
   link->number = ++last_number_;
   link->since = Clock::now();
-  if (links_.empty()) beat_ = Clock::now() + Head::beat_interval;
+  if (links_.empty()) beat_ = Clock::now() + Silence::interval;
   links_.push_back(std::move(link));
   PacketWriter hello;
   hello.text(mpiexec_);
@@ -172,7 +170,7 @@ void Links::take(Link& link) {
     while (link.stage != Stage::gone) {
       std::optional<Frame> frame = link.stream().next();
       if (!frame) break;
-      link.silent_beats = 0;
+      link.silence.end();
       on_frame(link, std::move(*frame));
     }
   } catch (const Misunderstood& error) {
@@ -285,19 +283,18 @@ std::optional<Links::Clock::time_point> Links::due() const {
   return links_.empty() ? std::nullopt : std::optional(beat_);
 }
 
-// Silence is counted in beats of our own: if this process did not run for a while, it has not
-// listened either.
 void Links::on_beat() {
   if (links_.empty() || Clock::now() < beat_) return;
-  beat_ = Clock::now() + Head::beat_interval;
+  beat_ = Clock::now() + Silence::interval;
+  const bool busy = is_machine_busy();
   std::vector<Link*> links;
   for (const auto& link : links_)
     links.push_back(link.get());
   for (Link* const link : links)
-    beat(*link);
+    beat(*link, busy);
 }
 
-void Links::beat(Link& link) {
+void Links::beat(Link& link, bool busy) {
   const auto now = Clock::now();
   if (!is_idle(link) && link.stage != Stage::greeting) link.since = now;
   switch (link.stage) {
@@ -320,9 +317,9 @@ void Links::beat(Link& link) {
     return;
   }
   link.say(FrameKind::beat);
-  if (!link.stopped && ++link.silent_beats > most_silent_beats_)
+  if (!link.stopped && link.silence.count(busy))
     lose(link, fmt::format("the mpiexec on host {} has said nothing for {} s", link.place.host,
-                           own_.silence_seconds));
+                           link.silence.allowed_seconds()));
 }
 
 void Links::lose(Link& link, const std::string& why) {

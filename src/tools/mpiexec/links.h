@@ -5,6 +5,7 @@
 #include "tools/mpiexec/connection.h"
 #include "tools/mpiexec/control_server.h"
 #include "tools/mpiexec/frames.h"
+#include "tools/mpiexec/silence.h"
 
 #include <chrono>
 #include <csignal>
@@ -79,7 +80,9 @@ class Links {
     gone,
   };
   struct Link {
-    std::uint32_t number;              // no other has it
+    explicit Link(double silence_seconds) : silence(silence_seconds) {}
+
+    std::uint32_t number = 0;          // no other has it
     Place place;                       // of the other side
     std::string mpiexec;               // the other's name; empty: it has not said yet
     std::unique_ptr<Connection> shell; // null: the other side has made the link
@@ -87,7 +90,7 @@ class Links {
     Clock::time_point since; // the first of these moments: made, idle
     Stage stage = Stage::greeting;
     std::set<std::uint64_t> serves; // requests of the other side
-    int silent_beats = 0;
+    Silence silence;
     bool stopped = false; // the other side is, and says nothing
 
     [[nodiscard]] FrameStream& stream() { return shell ? shell->stream() : *accepted; }
@@ -114,7 +117,7 @@ class Links {
   void on_bye(Link& link);
   [[nodiscard]] bool is_idle(const Link& link) const;
   void on_beat();
-  void beat(Link& link);
+  void beat(Link& link, bool busy);
   void lose(Link& link, const std::string& why);
   [[nodiscard]] std::string explain(Link& link);
   void sweep();
@@ -124,7 +127,6 @@ class Links {
   const std::string mpiexec_; // this one's name
   const OnChange on_change_;
   std::string last_loss_;
-  const int most_silent_beats_;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::pair<Link*, std::size_t>> listed_; // and its place in what is polled
   std::map<std::uint64_t, Asked> asked_;

@@ -35,7 +35,7 @@ std::optional<ProxyOrder> receive_order(FrameStream& stream) {
   for (;;) {
     std::vector<pollfd> polled;
     stream.list(polled);
-    poll(polled.data(), polled.size(), static_cast<int>(Head::beat_interval.count()));
+    poll(polled.data(), polled.size(), static_cast<int>(Silence::interval.count()));
     stream.write_some();
     const bool goes_on = polled[0].revents == 0 || stream.read_some();
     while (std::optional<Frame> frame = stream.next())

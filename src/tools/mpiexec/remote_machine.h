@@ -3,11 +3,13 @@
 
 #include "tools/mpiexec/connection.h"
 #include "tools/mpiexec/proxy_order.h"
+#include "tools/mpiexec/silence.h"
 
 #include <csignal>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macadam::tools {
@@ -28,6 +30,9 @@ struct Path {
 
 // A machine of a job as the first mpiexec sees it.
 struct RemoteMachine {
+  RemoteMachine(std::string host, double silence_seconds)
+      : name(std::move(host)), silence(silence_seconds) {}
+
   std::string name; // as the user has it
   Path* path = nullptr;
   std::uint32_t place = 0; // in the path
@@ -37,7 +42,7 @@ struct RemoteMachine {
   bool done = false;               // no rank is left there
   bool lost = false;               // nothing comes from it any more
   bool heard = false;              // its ranks are started, and it is heard
-  int silent_beats = 0;
+  Silence silence;
   bool answered = false; // has told what its ranks wait for, since they were asked
   bool locates = false;  // ... is asked where ranks are in their programs, and has not told
 

@@ -326,7 +326,8 @@ void Supervisor::take_orders(const pollfd* polled) {
   // Should it only have stood still, it learns why its job has ended.
   head_->tell({-1,
                std::string("host ") + first_job().memory().own_node().host.data() +
-                   " has not heard of mpiexec for " + fmt::format("{} s", options_.silence_seconds),
+                   " has not heard of mpiexec for " +
+                   fmt::format("{} s", head_->silence().allowed_seconds()),
                1, true, false});
   end_for_head();
 }
@@ -424,7 +425,7 @@ void Supervisor::flush() {
     std::vector<pollfd> polled{signals_.polled(), out_.polled(), error_.polled()};
     if (head_ != nullptr) {
       head_->list(polled);
-      ms = static_cast<int>(Head::beat_interval.count());
+      ms = static_cast<int>(Silence::interval.count());
     }
     poll(polled.data(), polled.size(), ms);
     if (head_ != nullptr) take_orders(polled.data() + 3);
