@@ -268,9 +268,11 @@ void Window::unlock(int rank) {
   const bool checked = it.held != Held::assumed;
   const bool far = it.atomics_network != nullptr;
   // The lock's word lands behind data that go the same way, and then tells that they have landed:
-  // an atomic always, the plain write for the readers behind us where writes land in order.
+  // an atomic always, the plain write for the readers behind us where writes land in order. Of what
+  // is read it tells nothing.
   const bool tells = far && checked && it.atomics_network == it.peer->transport &&
-                     !it.by_messages && (it.held == Held::shared || orders_writes(it));
+                     !it.by_messages && !is_fetching(it) &&
+                     (it.held == Held::shared || orders_writes(it));
   if (!tells && (it.pending != 0 || it.unlanded || it.atomics_unlanded)) wait_landed(it);
   if (far || !checked) full_fence(); // else the lock's word does it
   stored_ = false;

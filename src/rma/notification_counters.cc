@@ -2,8 +2,9 @@
 // Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
 // the origin's vector that it has posted, the origin into the target's that it has completed, by
 // RDMA; each waits for its own memory to change. A completion is written behind the data where
-// writes land in order (Limits::orders_writes), and else once they have landed: so it is never seen
-// before them. The barrier of a fence comes when everything has landed.
+// writes land in order (Limits::orders_writes), and else once they have landed, and in any case
+// once gets are answered: so it is never seen before them. The barrier of a fence comes when
+// everything has landed.
 #include "base/error.h"
 #include "rma/messages.h"
 #include "rma/post.h"
@@ -102,7 +103,7 @@ void Window::complete() {
   }
   for (const int each : targets_started_) {
     Target& it = target(each);
-    if (!orders_writes(it)) wait_idle(it);
+    if (!orders_writes(it) || is_fetching(it)) wait_idle(it);
     send_notification(it, layout_.completed(rank()), ++it.completions_sent);
   }
   access_ = Access::none;

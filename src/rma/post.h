@@ -25,6 +25,13 @@ inline bool Window::orders_writes(const Target& target) {
   return target.by_messages || target.peer->transport->limits().orders_writes;
 }
 
+// Gets from the target are under way. A word that is written behind them may be there before they
+// have been answered, whatever the order of writes: it must not tell that the memory is free.
+inline bool Window::is_fetching(Target& target) {
+  target.fetching = target.fetching && target.pending != 0;
+  return target.fetching;
+}
+
 // Until no operation with the target that uses our memory is under way.
 inline void Window::wait_idle(const Target& target) {
   if (target.pending != 0) waiting_.until([&] { return target.pending == 0; });

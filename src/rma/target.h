@@ -89,6 +89,7 @@ struct alignas(64) Target final : Waiter {
   bool unlanded = false; // something was written that flush() has not seen land
   bool atomics_unlanded = false;
   bool failed = false;
+  bool fetching = false;     // gets may be under way: see Window::is_fetching()
   bool is_near = false;      // reached by another network than the farthest
   bool by_messages = false;  // its memory is reached by them alone
   bool busy = false;         // see Window::Turn

@@ -226,6 +226,7 @@ bool Window::get(const Data& origin, const Place& place, Operation* operation) {
     return true;
   }
   begin(operation, target);
+  target.fetching = true;
   move(target, Direction::read, origin, place, from, waiter_of(operation, target));
   return end(operation);
 }

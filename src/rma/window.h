@@ -289,6 +289,7 @@ class Window {
   // post.h
   class Turn;
   static bool orders_writes(const Target& target);
+  static bool is_fetching(Target& target);
   void wait_idle(const Target& target);
   template <class Post>
   engine::Posted posted(Target& target, Post&& post_it);
