@@ -88,6 +88,8 @@ constexpr std::array rows = {
     SettingRow{
         "check", &Settings::check, "",
         "compare calls of collectives, datatypes of messages: slower; the same on all ranks"},
+    SettingRow{"reproducible", &Settings::reproducible, "",
+               "equal reductions on as many ranks give equal bits: slower; the same on all ranks"},
     SettingRow{"report", &Settings::report, report_choices,
                "print at the end what the job did, or write it to a file", Changeable::always},
     SettingRow{"trace", &Settings::trace, "text",

@@ -61,6 +61,7 @@ struct Settings {
   std::int64_t spin = -1;                   // microseconds before yielding; -1: by ranks per core
   std::int64_t buffered = 16 << 20;         // bytes of automatic buffers for buffered sends
   bool check = false;
+  bool reproducible = false;
   std::string report = "no"; // "yes", or the file to write it to
   std::string trace;         // the folder to write it to; empty: none
 

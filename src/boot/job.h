@@ -62,9 +62,10 @@ struct SharedMemory {
 // What processes that talk to each other must have alike, as each tells with its address. What they
 // make of it is MPI's (mpi/agreement.h).
 struct Agreement {
-  std::uint32_t rules = 0; // a digest of the rules of collectives
-  std::uint32_t eager = 0; // the longest EAGER message over a network, in bytes
-  std::uint32_t check = 0; // 1: messages carry a note
+  std::uint32_t rules = 0;        // a digest of the rules of collectives
+  std::uint32_t eager = 0;        // the longest EAGER message over a network, in bytes
+  std::uint16_t check = 0;        // 1: messages carry a note
+  std::uint16_t reproducible = 0; // 1: reductions have one algorithm each
   auto operator<=>(const Agreement&) const = default;
 };
 

@@ -175,6 +175,9 @@ class Board {
 
 inline Algorithm Comm::choose(Kind kind, std::uint64_t bytes, bool ordered, bool may_share,
                               bool even) const {
+  // By what does not depend on earlier calls, networks, machines and what was tuned for them.
+  if (shared->reproducible && is_reduction(kind)) [[unlikely]]
+    return select(default_rules(), kind, size(), Among::all, uneven, bytes, ordered);
   const Among among = board != nullptr && may_share
                           ? (board->single_copy() ? Among::single_copy : Among::sharing)
                       : team->connected ? Among::connected

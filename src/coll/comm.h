@@ -61,6 +61,7 @@ struct Resources {
   const RuleTable table;
   Rules rules = table.rules(); // which algorithm is taken when
   Segments segments;
+  bool reproducible = false;        // equal reductions on as many ranks give equal bits
   WaitObserver* observer = nullptr; // null: nobody
   // The machine of a rank of the job, by a number that no other has. Empty: all are on one.
   std::function<int(engine::Rank)> node_of;

@@ -96,6 +96,10 @@ inline constexpr int uneven = -1;
 [[nodiscard]] constexpr bool is_on_levels(Algorithm algorithm) {
   return algorithm == Algorithm::leaders || algorithm == Algorithm::slices;
 }
+[[nodiscard]] constexpr bool is_reduction(Kind kind) {
+  return kind == Kind::reduce || kind == Kind::allreduce || kind == Kind::reduce_scatter ||
+         kind == Kind::scan;
+}
 // False for algorithms that combine ranks out of order.
 [[nodiscard]] bool keeps_order(Kind kind, Algorithm algorithm);
 

@@ -19,6 +19,10 @@ std::string name_both(const boot::Processes& processes, engine::Rank peer) {
                      processes.host_of(peer));
 }
 
+const char* yes_or_no(std::uint16_t setting) {
+  return setting != 0 ? "yes" : "no";
+}
+
 // Of what a rank takes, whichever network it will open. MACADAM_NETWORK=ofi leaves no shared memory
 // for an inner level.
 std::uint32_t digest_of_rules(const base::Settings& settings) {
@@ -35,7 +39,8 @@ std::uint32_t digest_of_rules(const base::Settings& settings) {
 boot::Agreement agreement_of(const base::Settings& settings) {
   return {.rules = digest_of_rules(settings),
           .eager = static_cast<std::uint32_t>(settings.rdma_eager),
-          .check = settings.check ? 1u : 0u};
+          .check = settings.check,
+          .reproducible = settings.reproducible};
 }
 
 void check_agreement(const boot::Processes& processes, engine::Rank peer,
@@ -52,12 +57,17 @@ void check_agreement(const boot::Processes& processes, engine::Rank peer,
                "copy the file to all machines of the job, or remove it from all; or "
                "MACADAM_NETWORK=ofi is set for some",
                name_both(processes, peer));
+  if (its->reproducible != own.reproducible)
+    base::fail(MPI_ERR_OTHER,
+               "{} have different settings: MACADAM_REPRODUCIBLE is {} here and {} there, and they "
+               "would add in different ways; give all ranks the same",
+               name_both(processes, peer), yes_or_no(own.reproducible),
+               yes_or_no(its->reproducible));
   if (its->check != own.check)
     base::fail(MPI_ERR_OTHER,
                "{} have different settings: MACADAM_CHECK is {} here and {} there, and messages "
                "have another form with it; give all ranks the same",
-               name_both(processes, peer), own.check != 0 ? "yes" : "no",
-               its->check != 0 ? "yes" : "no");
+               name_both(processes, peer), yes_or_no(own.check), yes_or_no(its->check));
   if (its->eager != own.eager && !network.limits().maps)
     base::fail(MPI_ERR_OTHER,
                "{} have different settings: rdma_eager is {} here and {} there, so one may send "

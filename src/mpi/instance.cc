@@ -58,6 +58,7 @@ Instance::Instance(Process& process, std::uint32_t entered)
   engine->know(process.runtime->processes().size());
   coll =
       std::make_unique<coll::Resources>(*engine, process.types[MPI_BYTE], process.settings.levels);
+  coll->reproducible = process.settings.reproducible;
   coll->observer = process.profile.get();
   coll->node_of = [&process](engine::Rank rank) {
     return process.job->node(static_cast<int>(rank));
