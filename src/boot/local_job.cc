@@ -202,16 +202,15 @@ std::vector<ProcessSet> LocalJob::process_sets() const {
 }
 
 std::uint32_t LocalJob::enter() {
+  if (has_other_machines() && parted_)
+    base::fail(MPI_ERR_OTHER,
+               "MPI can not start again after MPI_Finalize in a job on several machines; keep a "
+               "session open across MPI_Finalize");
   JobHeader& header = memory_.header();
   if (client_) client_->enter(memory_);
   if (client_ && header.timeout_ms != 0 && local_rank() == 0)
     time_limit_ = std::make_unique<TimeLimit>(memory_, *client_, start_);
-  if (has_other_machines()) {
-    if (parted_)
-      base::fail(MPI_ERR_OTHER,
-                 "MPI can not start again after MPI_Finalize in a job on several machines; keep a "
-                 "session open across MPI_Finalize");
-  } else {
+  if (!has_other_machines()) {
     // The generation, and how many are in it.
     std::uint64_t word = header.generation.load();
     std::uint64_t next = 0;

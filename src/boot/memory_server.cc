@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "boot/control.h"
+#include "boot/streams.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +18,10 @@ namespace macadam::boot {
 namespace {
 
 constexpr int longest_wait_ms = 30'000;
+constexpr std::chrono::milliseconds nap{2}; // between two looks whether all have come
 constexpr useconds_t rest_us = 100'000;
+
+std::atomic<const MemoryServer*> server{nullptr}; // of this process
 
 bool is_own(int socket) {
   return user_of(socket) == geteuid();
@@ -34,21 +39,24 @@ bool wait_for(int socket, short what) {
 
 MemoryServer::MemoryServer(const JobMemory& memory, std::uint32_t others)
     : name_(random_socket_name()), socket_(listen_at(name_)),
-      memory_(fcntl(memory.fd(), F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors)) {
+      memory_(fcntl(memory.fd(), F_DUPFD_CLOEXEC, first_job_descriptor + job_descriptors)),
+      others_(others) {
   if (!socket_.is_open() || !memory_.is_open())
     base::fail(MPI_ERR_OTHER, "a socket for the other ranks of this machine cannot be made: {}",
                std::strerror(errno));
-  thread_ = base::start_thread("macadam-memory", [this, others] { serve(others); });
+  thread_ = base::start_thread("macadam-memory", [this] { serve(); });
+  server.store(this);
 }
 
 MemoryServer::~MemoryServer() {
+  server.store(nullptr);
   shutdown(socket_.get(), SHUT_RDWR); // ends the wait
   thread_.join();
 }
 
 // Processes of other users are let go without a word.
-void MemoryServer::serve(std::uint32_t others) const {
-  while (others > 0) {
+void MemoryServer::serve() {
+  while (others_.load() > 0) {
     pollfd polled{socket_.get(), POLLIN, 0};
     if (poll(&polled, 1, -1) < 0) continue;
     if ((polled.revents & POLLHUP) != 0) return;
@@ -59,8 +67,16 @@ void MemoryServer::serve(std::uint32_t others) const {
       continue;
     }
     if (is_own(connection.get()) && send_packet(connection.get(), {std::byte{1}}, memory_.get()))
-      --others;
+      others_.fetch_sub(1);
   }
+}
+
+void MemoryServer::finish() const {
+  if (others_.load() == 0) return;
+  flush_streams(); // what the program has written is not to wait
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(longest_wait_ms);
+  while (others_.load() > 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(nap);
 }
 
 JobMemory fetch_memory(const std::string& name) {
@@ -77,6 +93,10 @@ JobMemory fetch_memory(const std::string& name) {
     base::fail(MPI_ERR_OTHER, "the first rank of this machine does not give the memory that its "
                               "ranks share; it has ended, or is in another network namespace");
   return receive_memory(descriptor);
+}
+
+void finish_serving() {
+  if (const MemoryServer* const own = server.load(); own != nullptr) own->finish();
 }
 
 } // namespace macadam::boot

