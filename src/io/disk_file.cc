@@ -49,22 +49,15 @@ int class_of(int error) {
 }
 
 // Throws what the system said last: `what` it was to do with the file.
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse(const std::string& path, const std::string& what, bool opens = false) {
   const int error = errno;
   const char* remedy = "";
-  switch (class_of(error)) {
-  case MPI_ERR_NO_SUCH_FILE:
+  if (opens && class_of(error) == MPI_ERR_NO_SUCH_FILE)
     remedy = "; MPI_MODE_CREATE makes it, in a folder that exists";
-    break;
-  case MPI_ERR_FILE_EXISTS:
+  else if (opens && class_of(error) == MPI_ERR_FILE_EXISTS)
     remedy = "; without MPI_MODE_EXCL it is opened";
-    break;
-  case MPI_ERR_NO_SPACE:
+  else if (class_of(error) == MPI_ERR_NO_SPACE)
     remedy = "; make room on its file system";
-    break;
-  default:
-    break;
-  }
   base::fail(class_of(error), "{} cannot be {}: {}{}", path, what, std::strerror(error), remedy);
 }
 
@@ -72,7 +65,7 @@ int class_of(int error) {
 
 DiskFile::DiskFile(const std::string& path, int flags, unsigned mode)
     : path_(path), descriptor_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
-  if (descriptor_ < 0) refuse(path_, "opened");
+  if (descriptor_ < 0) refuse(path_, "opened", true);
   struct stat facts {};
   if (::fstat(descriptor_, &facts) == 0 && S_ISDIR(facts.st_mode)) {
     ::close(descriptor_);

@@ -26,8 +26,6 @@ using coll::Task;
 constexpr MPI_Offset boundary_unit = 64 << 10;
 // Holes that are read along.
 constexpr std::uint32_t longest_hole = 4 << 10;
-// A window's offsets fit 32 bits.
-constexpr MPI_Count longest_window = 1 << 30;
 
 // Longer pieces each rank moves itself: they are copied once then, and need no help.
 constexpr MPI_Count longest_piece = 16 << 10;
@@ -40,6 +38,7 @@ struct Span {
   MPI_Offset begin = 0, end = 0;
   MPI_Count bytes = 0;
   MPI_Count piece = INT64_MAX; // between holes, on average; 0: they are not in order
+  bool writes = false;
   [[nodiscard]] bool meets(const Span& other) const {
     return begin < other.end && other.begin < end && begin < end && other.begin < other.end;
   }
@@ -106,8 +105,8 @@ class TwoPhase {
  public:
   TwoPhase(Comm& comm, CollectiveAccess& what, std::span<const Span> spans)
       : comm_(comm), what_(what), access_(what.access), spans_(spans), all_(union_of(spans)),
-        memory_(*access_.memory.type, access_.memory.address, access_.memory.count) {
-    window_ = std::clamp<MPI_Count>(what.buffering->window, boundary_unit, longest_window);
+        memory_(*access_.memory.type, access_.memory.address, access_.memory.count),
+        window_(what.buffering->window) {
     divide();
   }
 
@@ -145,7 +144,7 @@ class TwoPhase {
   const std::span<const Span> spans_;
   const Span all_;
   datatype::PackCursor memory_;
-  MPI_Count window_ = 0;
+  const MPI_Count window_;
   MPI_Count windows_ = 0;
   MPI_Count number_ = 0;
   std::deque<Section> sections_;
@@ -496,10 +495,23 @@ bool interleave(std::span<const Span> spans) {
 
 Span span_of(const Access& access) {
   const MPI_Count bytes = access.bytes();
-  if (bytes == 0) return {};
+  if (bytes == 0) return {.writes = access.writes};
   const View& view = *access.view;
   const Piece all = view.span_of(access.position, bytes);
-  return {all.offset, all.end(), bytes, view.in_order(access.position, bytes) ? view.piece() : 0};
+  const MPI_Count piece = view.in_order(access.position, bytes) ? view.piece() : 0;
+  return {all.offset, all.end(), bytes, piece, access.writes};
+}
+
+// On all ranks, as each sees one that does the other.
+void check_direction(const coll::Collective& self, std::span<const Span> spans) {
+  const bool writes = spans[static_cast<std::size_t>(self.rank())].writes;
+  const auto other = std::ranges::find(spans, !writes, &Span::writes);
+  if (other == spans.end()) return;
+  base::fail(MPI_ERR_ARG,
+             "{} {} the file here, and what rank {} calls {} it; all ranks must call the same "
+             "collective function",
+             self.function, writes ? "writes" : "reads", other - spans.begin(),
+             writes ? "reads" : "writes");
 }
 
 void move_alone(CollectiveAccess& what) {
@@ -539,6 +551,7 @@ Task access_together(coll::Collective& self) {
   blocks.type = &self.shared->byte;
   Task exchange = coll::allgather_on(self, blocks);
   co_await exchange;
+  check_direction(self, spans);
   const Span all = union_of(spans);
   const bool need_help = all.piece <= longest_piece && interleave(spans);
   if (!can_help(all) || (when != Buffering::When::always && !need_help)) {

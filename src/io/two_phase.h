@@ -14,6 +14,8 @@ namespace macadam::io {
 
 // How the ranks of a communicator help each other; the same on all of them.
 struct Buffering {
+  static constexpr MPI_Count least_window = 64 << 10;
+  static constexpr MPI_Count most_window = 1 << 30; // offsets in it fit 32 bits
   enum class When : std::uint8_t { interleaved, always, never };
   When when = When::interleaved;   // what the ranks move lies between what others do
   MPI_Count window = 4 << 20;      // bytes of the file that an aggregator deals with at a time

@@ -171,8 +171,12 @@ void make_shared_pointer(Process& self, File& file);
 void free_shared_pointer(Process& self, File& file);
 // Where it is when all have come, and stays until all know.
 [[nodiscard]] MPI_Offset shared_position(Process& self, File& file);
+// After an exchange for which all have come, so that nobody uses it.
 void set_shared_pointer(Process& self, File& file, MPI_Offset position);
 // Throws nothing that one rank alone sees.
 void agree_on_buffering(Process& self, File& file, const Info* info);
+// Throws MPI_ERR_NOT_SAME on all ranks if one of them gives other arguments: "size is 5".
+// Collective.
+void check_same(Process& self, const File& file, const std::string& arguments);
 
 } // namespace macadam::mpi

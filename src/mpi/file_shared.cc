@@ -60,7 +60,6 @@ MPI_Offset shared_position(Process& self, File& file) {
 }
 
 void set_shared_pointer(Process& self, File& file, MPI_Offset position) {
-  barrier(self, *file.comm); // nobody uses it
   if (file.comm->rank() == 0) advance(self, file, position - advance(self, file, 0));
   barrier(self, *file.comm);
 }
@@ -68,6 +67,7 @@ void set_shared_pointer(Process& self, File& file, MPI_Offset position) {
 void file_seek_shared(Process& self, File& file, MPI_Offset offset, int whence) {
   check_random(file);
   check_no_split(file);
+  check_same(self, file, fmt::format("offset is {} and whence {}", offset, whence));
   const MPI_Offset current = shared_position(self, file);
   MPI_Offset position = 0;
   agree(self, *file.comm, attempt([&] { position = sought(file, offset, whence, current); }));

@@ -155,6 +155,10 @@ void register_datarep(Process& self, const char* datarep, ConversionFunction rea
 
 namespace {
 
+MPI_Count extent_in_file(Process& self, const io::View& view, const Type& type) {
+  return view.representation().type_in_file(type, self.types[MPI_BYTE])->extent();
+}
+
 void check_displacement(MPI_Offset disp, bool sequential) {
   const bool current = disp == MPI_DISPLACEMENT_CURRENT;
   if (current && !sequential)
@@ -176,6 +180,7 @@ void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype
   const bool sequential = (file.amode & MPI_MODE_SEQUENTIAL) != 0;
   const MPI_Offset shared = sequential ? shared_position(self, file) : 0;
   std::shared_ptr<const io::View> view;
+  MPI_Count extent = 0; // of the etype, in the file
   agree(self, *file.comm, attempt([&] {
           check_displacement(disp, sequential);
           const MPI_Offset begin =
@@ -185,8 +190,10 @@ void file_set_view(Process& self, File& file, MPI_Offset disp, const Type& etype
           if (view->overlaps() && (file.amode & MPI_MODE_RDONLY) == 0)
             base::fail(MPI_ERR_ARG, "filetype has data that overlap, which MPI allows if the file "
                                     "is open with MPI_MODE_RDONLY only");
+          extent = extent_in_file(self, *view, etype);
         }));
-  set_shared_pointer(self, file, 0); // when all have come
+  check_same(self, file, fmt::format("etype has extent {} and datarep is {}", extent, datarep));
+  set_shared_pointer(self, file, 0);
   file.view = std::move(view);
   file.position = 0;
   agree_on_buffering(self, file, info);
@@ -213,7 +220,7 @@ void file_get_view(Process&, File& file, MPI_Offset* disp, MPI_Datatype* etype,
 }
 
 void file_get_type_extent(Process& self, File& file, const Type& type, MPI_Count* extent) {
-  *extent = file.view->representation().type_in_file(type, self.types[MPI_BYTE])->extent();
+  *extent = extent_in_file(self, *file.view, type);
 }
 
 // ---------------------------------------------------------------- positions

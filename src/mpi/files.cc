@@ -14,7 +14,10 @@
 #include <bit>
 #include <charconv>
 #include <fcntl.h>
+#include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace macadam::mpi {
 
@@ -68,17 +71,18 @@ std::optional<std::int64_t> number(std::string_view text, int base = 10) {
   return value;
 }
 
+// Of collective_buffering, by io::Buffering::When.
+constexpr std::array<std::string_view, 3> whens = {"automatic", "true", "false"};
+
 bool can_be(std::string_view key, std::string_view value) {
-  if (key == "collective_buffering")
-    return value == "true" || value == "false" || value == "automatic";
-  if (key == "file_perm") return number(value, 8).has_value();
+  if (key == "collective_buffering") return std::ranges::find(whens, value) != whens.end();
+  if (key == "file_perm") return number(value, 8).value_or(INT64_MAX) <= 0777;
   return number(value).has_value();
 }
 
 io::Buffering::When when_of(std::string_view collective_buffering) {
-  if (collective_buffering == "true") return io::Buffering::When::always;
-  if (collective_buffering == "false") return io::Buffering::When::never;
-  return io::Buffering::When::interleaved;
+  return static_cast<io::Buffering::When>(std::ranges::find(whens, collective_buffering) -
+                                          whens.begin());
 }
 
 // The ranks that read and write for all: spread over the machines, and over those of each.
@@ -116,10 +120,28 @@ void agree_on_buffering(Process& self, File& file, const Info* info) {
   bcast_bytes(self, *file.comm, &first, sizeof first, 0);
   auto buffering = std::make_shared<io::Buffering>();
   buffering->when = first.when;
-  buffering->window = first.window;
+  buffering->window =
+      std::clamp(first.window, io::Buffering::least_window, io::Buffering::most_window);
   buffering->aggregators = aggregators_of(
       self, *file.comm, static_cast<int>(std::min<std::int64_t>(first.aggregators, INT32_MAX)));
   file.buffering = std::move(buffering);
+}
+
+void check_same(Process& self, const File& file, const std::string& arguments) {
+  const std::size_t own = std::hash<std::string>{}(arguments);
+  std::vector<std::size_t> all(static_cast<std::size_t>(file.comm->size()));
+  allgather_bytes(self, *file.comm, &own, sizeof own, all.data());
+  const auto differs = [own](std::size_t each) { return each != own; };
+  const auto other = std::ranges::find_if(all, differs);
+  if (other == all.end()) return; // so it is on all ranks, or on none
+  using Text = std::array<char, 256>;
+  Text text{};
+  arguments.copy(text.data(), text.size() - 1);
+  std::vector<Text> texts(all.size());
+  allgather_bytes(self, *file.comm, &text, sizeof text, texts.data());
+  const auto rank = static_cast<std::size_t>(other - all.begin());
+  base::fail(MPI_ERR_NOT_SAME, "{} here, and {} on rank {}; all ranks must give the same",
+             arguments, texts[rank].data(), rank);
 }
 
 namespace {
@@ -130,13 +152,6 @@ std::shared_ptr<const io::View> first_view(Process& self) {
   const datatype::Type& byte = self.types[MPI_BYTE];
   return std::make_shared<io::View>(
       0, byte, byte, self.instance->files.representations.find("native")->second, byte);
-}
-
-void check_same(int own, int first, const char* name) {
-  if (first != own)
-    base::fail(MPI_ERR_NOT_SAME,
-               "{} is {:#x} here and {:#x} on rank 0; all ranks must give the same", name, own,
-               first);
 }
 
 int open_flags(int amode) {
@@ -174,12 +189,8 @@ void discard(Process& self, File& file) {
 
 void open(Process& self, File& file, const Info* info) {
   agree_on_buffering(self, file, info);
-  int first = file.amode;
-  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  agree(self, *file.comm, attempt([&] {
-          check_amode(file.amode);
-          check_same(file.amode, first, "amode");
-        }));
+  check_same(self, file, fmt::format("amode is {:#x}", file.amode));
+  check_amode(file.amode);
   open_on_disk(self, file);
   file.view = first_view(self);
   make_shared_pointer(self, file);
@@ -259,8 +270,12 @@ void file_set_info(Process& self, File& file, Info* info) {
 void file_get_info(Process& self, File& file, MPI_Info* info_used) {
   std::vector<std::pair<std::string, std::string>> hints = file.hints.entries();
   hints.emplace_back("filename", file.path);
-  for (auto& [key, value] : hints)
-    if (key == "cb_nodes") value = std::to_string(file.buffering->aggregators.size());
+  const io::Buffering& used = *file.buffering; // by the hints of rank 0
+  for (auto& [key, value] : hints) {
+    if (key == "collective_buffering") value = whens[static_cast<std::size_t>(used.when)];
+    if (key == "cb_buffer_size") value = std::to_string(used.window);
+    if (key == "cb_nodes") value = std::to_string(used.aggregators.size());
+  }
   *info_used = make_info_used(self, std::move(hints));
 }
 
@@ -283,7 +298,8 @@ void check_size(const File& file, MPI_Offset size) {
 template <class Act>
 void set_size_by_first(Process& self, File& file, MPI_Offset size, Act&& act) {
   // When all have come, what they have begun before is done.
-  agree(self, *file.comm, attempt([&] { check_size(file, size); }));
+  check_same(self, file, fmt::format("size is {}", size));
+  check_size(file, size);
   std::optional<base::Error> own;
   if (file.comm->rank() == 0) own = attempt(act);
   share_error(self, *file.comm, 0, own);
@@ -310,10 +326,7 @@ void file_sync(Process& self, File& file) {
 
 void file_set_atomicity(Process& self, File& file, int flag) {
   check_no_split(file);
-  const int own = flag != 0 ? 1 : 0;
-  int first = own;
-  bcast_bytes(self, *file.comm, &first, sizeof first, 0);
-  agree(self, *file.comm, attempt([&] { check_same(own, first, "flag"); }));
+  check_same(self, file, fmt::format("flag is {}", flag != 0));
   file.atomic = flag != 0;
 }
 

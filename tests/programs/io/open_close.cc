@@ -179,6 +179,46 @@ void hints() {
   OK(MPI_Info_free(&info));
 }
 
+std::string hint(MPI_File file, const char* key) {
+  MPI_Info used;
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int length = sizeof value, found = 0;
+  OK(MPI_File_get_info(file, &used));
+  OK(MPI_Info_get_string(used, key, &length, value, &found));
+  OK(MPI_Info_free(&used));
+  return found != 0 ? value : "";
+}
+
+// The hints that a file tells are those that it goes by.
+void hints_in_use() {
+  if (!check::is_macadam()) return;
+  Folder folder;
+  const auto is_used = [&](const char* key, const char* given, const std::string& expected) {
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, key, given));
+    {
+      const std::string path = folder("file");
+      const File file(MPI_COMM_WORLD, path, io::new_file | MPI_MODE_DELETE_ON_CLOSE, info);
+      CHECK_EQUAL(hint(file, key), expected);
+      const auto special = std::filesystem::perms::set_uid | std::filesystem::perms::set_gid |
+                           std::filesystem::perms::sticky_bit;
+      CHECK((std::filesystem::status(path).permissions() & special) ==
+            std::filesystem::perms::none);
+    }
+    OK(MPI_Info_free(&info));
+  };
+  is_used("cb_buffer_size", "1", "65536");
+  is_used("cb_buffer_size", "100000", "100000");
+  is_used("cb_buffer_size", "4294967296", "1073741824");
+  is_used("cb_buffer_size", "-1", "4194304");
+  is_used("file_perm", "0640", "0640");
+  is_used("file_perm", "4755", "0666");
+  is_used("file_perm", "888", "0666");
+  is_used("collective_buffering", "false", "false");
+  is_used("collective_buffering", "perhaps", "automatic");
+}
+
 // As programs for ROMIO have it.
 void named_file_systems() {
   Folder folder;
@@ -254,6 +294,7 @@ int main(int argc, char** argv) {
                      {"appending", appending},
                      {"groups", groups},
                      {"hints", hints},
+                     {"hints_in_use", hints_in_use},
                      {"named_file_systems", named_file_systems},
                      {"sizes", sizes},
                      {"relative_names", relative_names}});
