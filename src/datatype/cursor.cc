@@ -78,8 +78,11 @@ MPI_Count items(const Layout& node) {
   return node.kind == Kind::loop ? node.count : static_cast<MPI_Count>(node.pieces.size()) - 1;
 }
 
+// A layout may be deeper than the stack: of one with more levels runs are entered one by one.
+constexpr int most_recursion = 64;
+
 // Copies the items from `first` up to `last` of a node at `memory`. `stream` is where the first of
-// them goes. Recursion is as deep as the layout.
+// them goes. Recursion is as deep as the node.
 template <bool packing>
 void copy_items(const Layout& node, MPI_Count first, MPI_Count last, std::byte* stream,
                 std::uintptr_t memory) {
@@ -200,11 +203,13 @@ void PackCursor::enter_run() {
   }
 }
 
-// Copies the next items of the current level that fit whole in `bytes`; returns the bytes copied.
+// Copies the next items of the current level that fit whole in `bytes`, but for those that are too
+// deep; returns the bytes copied.
 template <bool packing>
 std::size_t PackCursor::move_items(std::byte* stream, std::size_t bytes) {
   Frame& frame = current();
   const Layout& node = *frame.node;
+  if (node.depth > most_recursion) return 0;
   const MPI_Count first = frame.index;
   const auto limit = static_cast<MPI_Count>(bytes);
   MPI_Count moved = 0;
@@ -228,7 +233,7 @@ std::size_t PackCursor::move(std::byte* stream, std::size_t bytes) {
     std::size_t moved = 0;
     if (run_bytes_ == 0) {
       moved = move_items<packing>(stream, left);
-      if (moved == 0) enter_run(); // the next item has to be cut
+      if (moved == 0) enter_run(); // the next item has to be cut, or is too deep
     } else {
       moved = std::min(left, static_cast<std::size_t>(run_bytes_));
       copy<packing>(stream, run_, moved);

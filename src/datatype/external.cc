@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace macadam::datatype {
 namespace {
@@ -135,19 +136,43 @@ bool is_scalar(const Type& type) {
   return type.predefined() && type.basic()->type_class != BasicClass::pair;
 }
 
-// Calls visit(basic, address, n) for each array of n basic elements, in packing order.
+// Calls visit(basic, address, n) for each array of n basic elements, in packing order. Without
+// recursion, for nesting may be deeper than the stack.
 template <class Visit>
 void walk(const Type& type, std::uintptr_t address, MPI_Count count, const Visit& visit) {
-  if (is_scalar(type)) return visit(*type.basic(), address, count);
-  if (type.size() == 0) return; // however many there are
-  const Shape& shape = type.shape();
-  for (MPI_Count i = 0; i < count; ++i) {
-    std::uintptr_t at = address + static_cast<std::uintptr_t>(i * type.extent());
-    for (MPI_Count r = 0; r < shape.repeat; ++r) {
-      for (const Part& part : shape.parts) {
-        walk(*part.type, at + static_cast<std::uintptr_t>(part.displacement), part.length, visit);
-      }
-      at += static_cast<std::uintptr_t>(shape.stride);
+  struct Level {
+    const Type* type;
+    std::uintptr_t element;    // address
+    std::uintptr_t repetition; // address
+    MPI_Count elements;        // left, with this one
+    MPI_Count repetitions;     // left of this element, with this one
+    std::size_t part;          // next
+  };
+  std::vector<Level> levels;
+  const auto enter = [&](const Type& inner, std::uintptr_t at, MPI_Count n) {
+    if (is_scalar(inner))
+      visit(*inner.basic(), at, n);
+    else if (inner.size() != 0 && n != 0) // without data: however many there are
+      levels.push_back({&inner, at, at, n, inner.shape().repeat, 0});
+  };
+  enter(type, address, count);
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    const Shape& shape = level.type->shape();
+    if (level.part < shape.parts.size()) {
+      const Part& part = shape.parts[level.part++];
+      enter(*part.type, level.repetition + static_cast<std::uintptr_t>(part.displacement),
+            part.length);
+    } else if (--level.repetitions != 0) {
+      level.repetition += static_cast<std::uintptr_t>(shape.stride);
+      level.part = 0;
+    } else if (--level.elements != 0) {
+      level.element += static_cast<std::uintptr_t>(level.type->extent());
+      level.repetition = level.element;
+      level.repetitions = shape.repeat;
+      level.part = 0;
+    } else {
+      levels.pop_back();
     }
   }
 }
@@ -155,13 +180,7 @@ void walk(const Type& type, std::uintptr_t address, MPI_Count count, const Visit
 } // namespace
 
 MPI_Count external_size(const Type& type, MPI_Count count) {
-  if (is_scalar(type)) return narrow(Wide{count} * type.basic()->external_size, "external32 size");
-  Wide size = 0;
-  for (const Part& part : type.shape().parts) {
-    size = narrow(size + external_size(*part.type, part.length), "external32 size");
-  }
-  size = narrow(size * type.shape().repeat, "external32 size");
-  return narrow(size * count, "external32 size");
+  return narrow(Wide{count} * type.external_size(), "external32 size");
 }
 
 void pack_external(const Type& type, const void* buffer, MPI_Count count, void* out) {

@@ -11,7 +11,7 @@ namespace macadam::datatype {
 
 // The portable representation "external32": big-endian, fixed sizes, no padding.
 
-// Bytes that `count` elements take; MPI_ERR_COUNT if more than 2^63 - 1.
+// Bytes that `count` elements take; MPI_ERR_TYPE if more than 2^63 - 1.
 [[nodiscard]] MPI_Count external_size(const Type& type, MPI_Count count);
 
 // Converts `count` elements at `buffer` into `out`, which has room for external_size() bytes.

@@ -3,12 +3,14 @@
 
 #include "datatype/constructors.h"
 
+#include <unordered_map>
 #include <vector>
 
 namespace macadam::datatype {
 namespace {
 
 using Replaced = std::function<TypeRef(const Type&)>;
+using Remade = std::unordered_map<const Type*, TypeRef>; // by what it was
 
 // The arguments of the constructor call, one after the other in the order of the standard's tables.
 class ContentsReader {
@@ -45,18 +47,13 @@ class ContentsReader {
   std::size_t integers_ = 0, addresses_ = 0, counts_ = 0;
 };
 
-TypeRef made(const Type& type, const Replaced& replaced);
-
-TypeRef made_struct(const Type& type, ContentsReader& read, const Replaced& replaced) {
+TypeRef made_struct(const Type& type, ContentsReader& read, const Remade& inner) {
   const MPI_Count count = read.count();
   const std::vector<MPI_Count> lengths = read.counts(count);
   const std::vector<MPI_Count> displacements = read.addresses(count);
-  std::vector<TypeRef> parts;
   std::vector<const Type*> types;
-  for (const TypeRef& part : type.contents().types) {
-    parts.push_back(made(*part, replaced));
-    types.push_back(parts.back().get());
-  }
+  for (const TypeRef& part : type.contents().types)
+    types.push_back(inner.at(part.get()).get());
   return struct_(lengths, displacements, types);
 }
 
@@ -85,14 +82,14 @@ TypeRef made_darray(const Type& old, ContentsReader& read) {
   return darray(how, old);
 }
 
-// Not committed.
-TypeRef made(const Type& type, const Replaced& replaced) {
+// Not committed. `inner`: what its contents have become.
+TypeRef made(const Type& type, const Remade& inner, const Replaced& replaced) {
   if (type.predefined()) return replaced(type);
   ContentsReader read(type.contents());
-  if (type.combiner() == MPI_COMBINER_STRUCT) return made_struct(type, read, replaced);
+  if (type.combiner() == MPI_COMBINER_STRUCT) return made_struct(type, read, inner);
   // Those that MPI_Type_create_f90_* gives out have no contents.
   if (type.contents().types.empty()) return replaced(*type.elementary());
-  const TypeRef old = made(*type.contents().types.front(), replaced);
+  const TypeRef& old = inner.at(type.contents().types.front().get());
   switch (type.combiner()) {
   case MPI_COMBINER_CONTIGUOUS:
     return contiguous(read.count(), *old);
@@ -138,9 +135,24 @@ TypeRef made(const Type& type, const Replaced& replaced) {
 } // namespace
 
 TypeRef remake(const Type& type, const Replaced& replaced) {
-  TypeRef remade = made(type, replaced);
-  if (!remade->committed()) remade->commit();
-  return remade;
+  // What is inside comes first, and once if shared; without recursion, for nesting may be deeper
+  // than the stack.
+  Remade remade;
+  std::vector<const Type*> todo{&type};
+  while (!todo.empty()) {
+    const Type& next = *todo.back();
+    if (remade.contains(&next)) {
+      todo.pop_back();
+      continue;
+    }
+    const std::size_t level = todo.size();
+    for (const TypeRef& inner : next.contents().types)
+      if (!remade.contains(inner.get())) todo.push_back(inner.get());
+    if (todo.size() == level) remade.emplace(&next, made(next, remade, replaced));
+  }
+  TypeRef result = remade.at(&type);
+  if (!result->committed()) result->commit();
+  return result;
 }
 
 } // namespace macadam::datatype

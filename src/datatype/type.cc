@@ -70,6 +70,7 @@ Type::Type(const Basic& basic, Shape shape)
     size_ = extent_ = true_ub_ = basic.extent;
     alignment_ = basic.alignment;
     granule_ = static_cast<std::uint8_t>(basic.extent & -basic.extent);
+    external_size_ = basic.external_size;
     signature_ = Signature::of(basic.storage);
   }
   elementary_ = this;
@@ -113,6 +114,7 @@ void Type::measure(const Bounds* bounds) {
     data.add(at + child.true_lb_, at + child.true_ub_, reach);
     hull.add(at + child.lb_, at + child.ub(), reach);
     size = narrow(size + Wide{part.length} * child.size_, "size");
+    external_size_ += part.length * child.external_size_;
     alignment_ = std::max(alignment_, child.alignment_);
     granule = std::min(granule, child.granule_);
     if (elementary_ && elementary_ != child.elementary_) mixed = true;
@@ -121,6 +123,7 @@ void Type::measure(const Bounds* bounds) {
     signature_ = signature_ + part.length * child.signature_;
   }
   size_ = narrow(size * shape_.repeat, "size");
+  external_size_ *= shape_.repeat;
   if (mixed) elementary_ = nullptr;
   if (size_ != 0) granule_ = granule;
   signature_ = shape_.repeat * signature_;
@@ -205,48 +208,56 @@ MPI_Count packed_size(const Type& type, MPI_Count count) {
   return bytes;
 }
 
+// The three below go into the element that is cut: at most one on each level of nesting. There they
+// take what is whole of it, then the repetitions that are whole, then the parts.
+
 MPI_Count elements_in(const Type& type, MPI_Count bytes) {
   if (bytes == 0) return 0;
   if (type.size() == 0) return MPI_UNDEFINED;
-  const MPI_Count whole = bytes / type.size() * type.elements();
-  MPI_Count rest = bytes % type.size();
-  if (rest == 0) return whole;
-  const Shape& shape = type.shape();
-  if (shape.parts.empty()) return MPI_UNDEFINED; // inside a basic element
+  MPI_Count elements = 0;
+  for (const Type* cut = &type;;) {
+    elements += bytes / cut->size() * cut->elements();
+    bytes %= cut->size();
+    if (bytes == 0) return elements;
+    const Shape& shape = cut->shape();
+    if (shape.parts.empty()) return MPI_UNDEFINED; // inside a basic element
 
-  // The repetitions that are full, then the parts that are full, then into the part that is cut.
-  const MPI_Count repetition_size = type.size() / shape.repeat;
-  MPI_Count elements = whole + rest / repetition_size * (type.elements() / shape.repeat);
-  rest %= repetition_size;
-  for (const Part& part : shape.parts) {
-    const MPI_Count part_size = part.length * part.type->size();
-    if (rest < part_size) {
-      const MPI_Count inside = elements_in(*part.type, rest);
-      return inside == MPI_UNDEFINED ? inside : elements + inside;
+    const MPI_Count repetition_size = cut->size() / shape.repeat;
+    elements += bytes / repetition_size * (cut->elements() / shape.repeat);
+    bytes %= repetition_size;
+    for (const Part& part : shape.parts) {
+      cut = part.type.get();
+      const MPI_Count part_size = part.length * cut->size();
+      if (bytes < part_size) break;
+      bytes -= part_size;
+      elements += part.length * cut->elements();
     }
-    rest -= part_size;
-    elements += part.length * part.type->elements();
   }
-  return elements;
 }
 
 MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
   if (type.elements() == 0) return 0;
   MPI_Count bytes = packed_size(type, elements / type.elements());
   MPI_Count rest = elements % type.elements();
-  if (rest == 0) return bytes;
+  MPI_Count bytes_of_rest = 0;
+  for (const Type* cut = &type;;) {
+    bytes_of_rest += rest / cut->elements() * cut->size();
+    rest %= cut->elements();
+    if (rest == 0) break;
+    const Shape& shape = cut->shape();
 
-  // Into the element that is cut: the repetitions that are full, then the parts.
-  const Shape& shape = type.shape();
-  const MPI_Count repetition_elements = type.elements() / shape.repeat;
-  MPI_Count cut = rest / repetition_elements * (type.size() / shape.repeat);
-  rest %= repetition_elements;
-  for (const Part& part : shape.parts) {
-    const MPI_Count in_part = std::min(rest, part.length * part.type->elements());
-    cut += bytes_of_first(*part.type, in_part);
-    rest -= in_part;
+    const MPI_Count repetition_elements = cut->elements() / shape.repeat;
+    bytes_of_rest += rest / repetition_elements * (cut->size() / shape.repeat);
+    rest %= repetition_elements;
+    for (const Part& part : shape.parts) {
+      cut = part.type.get();
+      const MPI_Count part_elements = part.length * cut->elements();
+      if (rest < part_elements) break;
+      rest -= part_elements;
+      bytes_of_rest += part.length * cut->size();
+    }
   }
-  if (__builtin_add_overflow(bytes, cut, &bytes)) {
+  if (__builtin_add_overflow(bytes, bytes_of_rest, &bytes)) {
     base::fail(MPI_ERR_COUNT,
                "{} basic elements of {} are more than 2^63 - 1 bytes; use a smaller count",
                elements, describe(type));
@@ -256,24 +267,26 @@ MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
 
 Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements) {
   if (elements == count * type.elements()) return count * type.signature();
-  const Shape& shape = type.shape();
-  Signature first = elements / type.elements() * type.signature();
-  MPI_Count rest = elements % type.elements();
-  if (rest == 0) return first;
+  Signature first;
+  for (const Type* cut = &type;;) {
+    first = first + elements / cut->elements() * cut->signature();
+    elements %= cut->elements();
+    if (elements == 0) return first;
+    const Shape& shape = cut->shape();
 
-  // Into the element that is cut: the repetitions that are full, then the parts.
-  Signature repetition;
-  for (const Part& part : shape.parts)
-    repetition = repetition + part.length * part.type->signature();
-  first = first + rest / repetition.elements * repetition;
-  rest %= repetition.elements;
-  for (const Part& part : shape.parts) {
-    const MPI_Count in_part = std::min(rest, part.length * part.type->elements());
-    if (in_part == 0) continue;
-    first = first + signature_of_first(*part.type, part.length, in_part);
-    rest -= in_part;
+    Signature repetition;
+    for (const Part& part : shape.parts)
+      repetition = repetition + part.length * part.type->signature();
+    first = first + elements / repetition.elements * repetition;
+    elements %= repetition.elements;
+    for (const Part& part : shape.parts) {
+      cut = part.type.get();
+      const MPI_Count part_elements = part.length * cut->elements();
+      if (elements < part_elements) break;
+      elements -= part_elements;
+      first = first + part.length * cut->signature();
+    }
   }
-  return first;
 }
 
 std::string describe(const Type& type) {

@@ -102,6 +102,9 @@ class Type final : public base::Object {
   // A power of two of which the size of any whole number of basic elements inside is a multiple.
   [[nodiscard]] unsigned granule() const { return granule_; }
 
+  // Bytes of data in one element as external32 (external.h) has it: never more than size().
+  [[nodiscard]] MPI_Count external_size() const { return external_size_; }
+
   // Facts of a predefined type; null for a derived one.
   [[nodiscard]] const Basic* basic() const { return basic_; }
   [[nodiscard]] bool predefined() const { return basic_ != nullptr; }
@@ -165,6 +168,7 @@ class Type final : public base::Object {
   MPI_Count true_lb_ = 0;
   MPI_Count true_ub_ = 0;
   MPI_Count alignment_ = 1;
+  MPI_Count external_size_ = 0;
   const Basic* basic_ = nullptr;
   const Type* elementary_ = nullptr;
   int combiner_;

@@ -10,7 +10,7 @@ from common import HOST, MPIEXEC, RANK, LaunchTest, python
 
 class Counts(LaunchTest):
     def test_number_of_ranks(self):
-        for option in ("-n", "-np", "--np"):
+        for option in ("-n", "-np", "--np", "--n"):
             result = self.mpiexec(option, 3, RANK, "join", "who", "finalize")
             self.assert_ran(result, [f"rank {r} of 3, app 0, launched" for r in range(3)])
 
@@ -270,6 +270,8 @@ class Mistakes(LaunchTest):
                 (["-n", 2, "-configfile", "jobs"], "no option -configfile here; instead: alone and "
                  "in front, mpiexec -configfile FILE"),
                 (["-rr", "true"], "no option -rr here; instead: --map-by node"),
+                (["-pmi_args", 38519, "default_interface", "default_key", 4711],
+                 "no option -pmi_args here; instead: mpiexec -abi mpich ... ./program, as it runs on MPICH's own library"),
                 (["-n", 2, "--cpu-bind=cores", "true"], "no option --cpu-bind here; instead: "
                  "--bind-to none, core, l3cache, numa or socket"),
                 (["-t", "5", "true"], "no option -t here; instead: -timeout SECONDS (of -t for a "
@@ -294,6 +296,8 @@ class Mistakes(LaunchTest):
                 (["-map-by", "ppr:2:socket", "true"],
                  '-map-by: "ppr:2:socket": ranks can be counted by node only, ppr:COUNT:node'),
                 (["-n", "2", "-n", "3", "true"], "-n is given twice"),
+                (["-n2", "--n", "3", "true"], "--n is given, and -n, which means the same"),
+                (["-N0", "true"], '-N: "0" is no decimal number from 1 to 4096'),
                 (["-c", "2", "-np", "3", "true"], "-np is given, and -c, which means the same"),
                 (["-wdir", "/", "-wd=/", "true"], "-wd is given, and -wdir, which means the same"),
                 (["-rank-by", "board", "true"],
@@ -341,7 +345,7 @@ class Habits(LaunchTest):
     """What people type who come from other launchers."""
 
     def test_other_names(self):
-        for count in (["-c", 3], ["-ppn", 3], ["-perhost", 3], ["-N", 3],
+        for count in (["-n3"], ["--n=3"], ["-c", 3], ["-c3"], ["-ppn", 3], ["-perhost", 3], ["-N", 3], ["-N3"],
                       ["-npernode", 3], ["--ntasks=3"], ["--ntasks-per-node", 3]):
             result = self.mpiexec(*count, "echo", "here")
             self.assertEqual(result.stdout, 3 * "here\n", count)

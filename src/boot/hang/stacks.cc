@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t most_frames = 8;
 
-// What stands in place of all stacks.
+// What stands in place of a stack.
 constexpr const char* without_gdb = "not known, as there is no gdb";
 constexpr const char* too_late = "not known, as gdb has not told within 15 s";
 constexpr const char* forbidden =
@@ -162,11 +162,14 @@ void Stacks::end(Debugger& debugger) {
 }
 
 bool Stacks::are_known() {
-  too_late_ = too_late_ || Clock::now() >= end_;
+  const bool time_is_up = Clock::now() >= end_;
   bool known = true;
   for (Debugger& debugger : debuggers_) {
     if (debugger.output >= 0) take(debugger);
-    if (debugger.output >= 0 && too_late_) end(debugger);
+    if (debugger.output >= 0 && time_is_up) {
+      debugger.too_late = true;
+      end(debugger);
+    }
     known = known && debugger.output < 0;
   }
   return known;
@@ -174,13 +177,13 @@ bool Stacks::are_known() {
 
 std::map<pid_t, std::string> Stacks::by_process() const {
   std::map<pid_t, std::string> stacks;
-  for (const Debugger& debugger : debuggers_)
-    if (std::string stack = read_stack(debugger.text); !stack.empty())
-      stacks[debugger.process] = std::move(stack);
-  if (stacks.empty() && !processes_.empty())
-    stacks[processes_.front()] = debuggers_.empty() ? without_gdb
-                                 : too_late_        ? too_late
-                                                    : forbidden;
+  for (const pid_t process : processes_)
+    stacks[process] = without_gdb;
+  for (const Debugger& debugger : debuggers_) {
+    std::string& stack = stacks[debugger.process];
+    stack = read_stack(debugger.text);
+    if (stack.empty()) stack = debugger.too_late ? too_late : forbidden;
+  }
   return stacks;
 }
 

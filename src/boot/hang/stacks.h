@@ -25,8 +25,7 @@ class Stacks {
 
   // Takes what is there. True if no more will come: all gdbs have ended, or have had their time.
   bool are_known();
-  // Processes of which gdb has not told are left out; if it has told of none, or there is no gdb,
-  // the first has the reason in place of a stack.
+  // A process of which gdb has not told has the reason in place of a stack.
   [[nodiscard]] std::map<pid_t, std::string> by_process() const;
 
   static constexpr std::chrono::seconds longest{15}; // for all of them
@@ -37,6 +36,7 @@ class Stacks {
     pid_t process = 0;
     pid_t pid = -1;
     int output = -1; // -1: it has ended
+    bool too_late = false;
     std::string text;
   };
 
@@ -47,7 +47,6 @@ class Stacks {
   std::vector<pid_t> processes_;
   std::vector<Debugger> debuggers_;
   Clock::time_point end_ = Clock::now() + longest;
-  bool too_late_ = false;
 };
 
 // What gdb prints of all threads, the main one first, as above; empty if there is no frame in it.

@@ -100,6 +100,8 @@ constexpr std::array remedies{
     Remedy{"--umask ", "umask, before mpiexec"},
     Remedy{"--preload-binary --preload-files -s ",
            "a program in the same place on all machines (of -s for input: rank 0 has it)"},
+    // With which MPICH's library, in a program that has found that one, calls an mpiexec.
+    Remedy{"--pmi_args ", "mpiexec -abi mpich ... ./program, as it runs on MPICH's own library"},
     // Input and output.
     Remedy{"--stdin --input -i ", "mpiexec ... < FILE; rank 0 has the standard input"},
     Remedy{"--output -o --error -e ",

@@ -154,7 +154,7 @@ struct Parser {
     app.footer(footer);
     app.prefix_command();
     app.set_version_flag("--version,-V", "mpiexec of Macadam " MACADAM_VERSION);
-    app.add_option("-n,--np,-c,--ntasks", program.ranks,
+    app.add_option("-n,--np,--n,-c,--ntasks", program.ranks,
                    "How many ranks of this program (as many as there are slots; without hosts, 1)")
         ->option_text("COUNT")
         ->check(up_to(most_ranks_of_job));
@@ -418,8 +418,8 @@ void add_second_dashes(Parser& parser, std::vector<std::string>& arguments,
   for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-'); ++i) {
     std::string& argument = arguments[i];
     if (argument == "--") return;
-    if (argument.starts_with("-n") && is_count(argument.substr(2))) continue; // -n4
-    const std::string name = argument.substr(0, argument.find('='));
+    const bool counts = argument.find_first_of("nNc") == 1 && is_count(argument.substr(2)); // -n4
+    const std::string name = argument.substr(0, counts ? 2 : argument.find('='));
     const std::string two_dashes = name.starts_with("--") ? name : "-" + name;
     const bool has_value = name.size() < argument.size();
     const CLI::Option* option = name.size() > 2 ? parser.find(two_dashes) : nullptr;

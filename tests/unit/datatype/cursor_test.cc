@@ -238,6 +238,30 @@ TEST(Layout, DeepTreesAreWalkedWithAHeapOfFrames) {
   EXPECT_EQ(out, buffer.packed());
 }
 
+// Every second int, each with a level of its own.
+TEST(Layout, TreesMayBeDeeperThanTheStack) {
+  constexpr std::size_t levels = 200'000;
+  TypeRef type = contiguous(1, predefined()[MPI_INT]);
+  for (std::size_t level = 1; level < levels; ++level) {
+    const Type* parts[] = {type.get(), &predefined()[MPI_INT]};
+    // Not next to the one before, and not evenly spaced, or these were one loop.
+    const auto at = static_cast<MPI_Count>(8 * level + level % 2 * 4);
+    type = struct_(List{1, 1}, List{0, at}, parts);
+    type->commit();
+  }
+  EXPECT_GE(type->layout().depth, static_cast<int>(levels) / 2);
+  std::vector<int> buffer(2 * levels), out(levels), back(2 * levels);
+  for (std::size_t i = 0; i < buffer.size(); ++i)
+    buffer[i] = static_cast<int>(i);
+  const auto place = [](std::size_t i) { return 2 * i + i % 2; };
+  EXPECT_EQ(PackCursor(*type, buffer.data(), 1).pack(out.data(), SIZE_MAX), 4 * levels);
+  for (std::size_t i = 0; i < levels; ++i)
+    ASSERT_EQ(out[i], static_cast<int>(place(i)));
+  PackCursor(*type, back.data(), 1).unpack(out.data(), 4 * levels);
+  for (std::size_t i = 0; i < levels; ++i)
+    ASSERT_EQ(back[place(i)], out[i]);
+}
+
 TEST(Layout, BlocksOfEverySizeAreCopiedWhole) {
   for (MPI_Count block = 1; block <= 40; ++block) {
     const Sample sample{hvector(20, block, block + 3, predefined()[MPI_BYTE]),

@@ -221,6 +221,43 @@ TEST(External, TypesWithoutDataTakeNoTime) {
   EXPECT_EQ(back, value);
 }
 
+TEST(External, TypesMayBeNestedDeeperThanTheStack) {
+  TypeRef type = contiguous(2, predefined()[MPI_INT]);
+  const Type* parts[] = {nullptr, &predefined()[MPI_CHAR]};
+  for (int level = 0; level < 300'000; ++level) {
+    parts[0] = type.get();
+    type = struct_(List{1, level < 2 ? 1 : 0}, List{0, 8 + level}, parts);
+  }
+  ASSERT_EQ(external_size(*type, 1), 10);
+  const Bytes values{4, 3, 2, 1, 8, 7, 6, 5, 'a', 'b'};
+  Bytes out(10), back(10);
+  pack_external(*type, values.data(), 1, out.data());
+  EXPECT_EQ(out, (Bytes{1, 2, 3, 4, 5, 6, 7, 8, 'a', 'b'}));
+  EXPECT_EQ(unpack_external(*type, out.data(), back.data(), 1), 10);
+  EXPECT_EQ(back, values);
+}
+
+// As fast as they were made, though there are 2^60 ways to the innermost type.
+TEST(External, TypesWithoutDataMayBeShared) {
+  TypeRef type = contiguous(0, predefined()[MPI_INT]);
+  const Type* parts[2];
+  for (int level = 0; level < 60; ++level) {
+    parts[0] = parts[1] = type.get();
+    type = struct_(List{1, 1}, List{0, 0}, parts);
+  }
+  EXPECT_EQ(external_size(*type, 1), 0);
+  parts[0] = type.get();
+  parts[1] = &predefined()[MPI_LONG];
+  EXPECT_EQ(external_size(*struct_(List{1, 2}, List{0, 0}, parts), 3), 3 * 2 * 4);
+}
+
+// So that no type whose size fits has an external one that does not.
+TEST(External, SizesAreNoLargerThanInMemory) {
+  for (const Basic& basic : basics())
+    EXPECT_LE(predefined()[basic.handle()].external_size(), predefined()[basic.handle()].size())
+        << basic.name;
+}
+
 TEST(External, SizesBeyondTheLargestCountAreRefused) {
   expect_error(MPI_ERR_TYPE, "external32 size",
                [] { (void)external_size(predefined()[MPI_DOUBLE], INT64_MAX / 4); });

@@ -54,4 +54,30 @@ TEST(Remake, ScalesWhatIsNotInBytes) {
   EXPECT_EQ(places(*array).front(), (6 + 3) * 4);
 }
 
+TEST(Remake, OfTypesNestedDeeperThanTheStack) {
+  const auto same = [](const Type& basic) { return TypeRef(basic); };
+  TypeRef type(oracle::predefined()[MPI_INT]);
+  for (int level = 0; level < 300'000; ++level)
+    type = level % 2 == 0 ? contiguous(1, *type) : resized(*type, 0, 8);
+  const TypeRef again = remake(*type, same);
+  EXPECT_EQ(again->extent(), 8);
+  EXPECT_EQ(places(*again), places(oracle::predefined()[MPI_INT]));
+}
+
+// As fast as they were made, though there are 2^40 ways to the innermost type.
+TEST(Remake, OfTypesThatShareTheirParts) {
+  TypeRef type = contiguous(0, oracle::predefined()[MPI_INT]);
+  for (int level = 0; level < 40; ++level) {
+    const Type* const twice[] = {type.get(), type.get()};
+    type = struct_(oracle::List{1, 1}, oracle::List{0, 0}, twice);
+  }
+  int asked = 0;
+  const TypeRef again = remake(*type, [&](const Type& basic) {
+    ++asked;
+    return TypeRef(basic);
+  });
+  EXPECT_EQ(again->size(), 0);
+  EXPECT_EQ(asked, 1);
+}
+
 } // namespace

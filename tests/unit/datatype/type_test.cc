@@ -129,6 +129,9 @@ TEST(Type, MayBeNestedDeeperThanTheStack) {
   type->commit();
   EXPECT_TRUE(type->contiguous());
   EXPECT_EQ(type->size(), 8);
+  EXPECT_EQ(elements_in(*type, 12), 3);
+  EXPECT_EQ(bytes_of_first(*type, 3), 12);
+  EXPECT_EQ(signature_of_first(*type, 2, 3), 3 * predefined()[MPI_INT].signature());
   type = TypeRef();
 }
 
