@@ -18,6 +18,9 @@ inline constexpr const char* on_the_way = "for what is on its way between ranks"
 // done already. Usable again afterwards. The first error is thrown by co_await, when the others are
 // finished too, so that no buffer is written later.
 //
+// Once a rank is gone, or cannot be reached, others may wait for it and never send: receives of the
+// collective that nobody has begun to answer are cancelled, and it fails.
+//
 // Collectives know what they get: a message of another length than its receive is an error.
 class Batch {
  public:
@@ -37,6 +40,9 @@ class Batch {
   // What else has gone wrong, for co_await to throw.
   void note(base::Error&& error) noexcept;
 
+  // If a rank is gone, cancels the receives that nobody has begun to answer.
+  void withdraw() noexcept;
+
   // co_await batch.ended() waits as well, and leaves an error for co_await of the batch: for those
   // that have others under way.
   struct Ended {
@@ -48,7 +54,11 @@ class Batch {
   [[nodiscard]] Ended ended() noexcept { return {*this}; }
   [[nodiscard]] bool failed() const noexcept { return error_.has_value(); }
 
-  bool await_ready() const noexcept { return active_ == 0; }
+  bool await_ready() noexcept {
+    if (lost_) [[unlikely]]
+      withdraw();
+    return active_ == 0;
+  }
   void await_suspend(std::coroutine_handle<> waiting) noexcept { waiting_ = waiting; }
   void await_resume() {
     receives_ = stays_;
@@ -59,6 +69,7 @@ class Batch {
  private:
   void add(engine::Request& request);
   void check(const engine::Request& request) noexcept;
+  void note_gone(const engine::Peer* peer) noexcept;
   static void on_complete(engine::Request& request, void* batch) noexcept;
   [[noreturn]] void throw_error();
 
@@ -66,6 +77,7 @@ class Batch {
   int active_ = 0;
   bool stays_ = false;
   bool receives_ = false; // since the last co_await, or will
+  bool lost_ = false;     // a rank is gone: so says an error
   std::coroutine_handle<> waiting_;
   std::optional<base::Error> error_;
 };

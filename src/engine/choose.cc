@@ -88,8 +88,8 @@ bool Engine::prepare(SendRequest& send, bool fits_eager) {
   }
   if (peer.state == PeerState::failed) {
     if (failure_.noted()) throw failure_.what();
-    base::fail(MPI_ERR_PROC_ABORTED, "rank {} of the job is gone; nothing can be sent to it",
-               peer.rank);
+    base::fail(MPI_ERR_PROC_ABORTED, "nothing can be sent to rank {} of the job: {}", peer.rank,
+               why_failed(&peer));
   }
   if (packs && send.bounce == nullptr) send.bounce = pack(send.data, send.bytes);
   return eager;

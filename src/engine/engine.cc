@@ -415,6 +415,17 @@ void Engine::fail_peer(Peer& peer) noexcept {
   partitioned_.fail_peer(peer, error);
 }
 
+const Peer* Engine::peer_of(const Request& request) {
+  if (request.role == Role::send) return static_cast<const SendRequest&>(request).peer;
+  if (request.role == Role::receive) return static_cast<const ReceiveRequest&>(request).peer;
+  return nullptr;
+}
+
+std::string Engine::why_failed(const Peer* peer) {
+  std::string why = peer != nullptr ? peer->transport->why_failed(*peer->link) : std::string();
+  return why.empty() ? "the other process has ended" : why;
+}
+
 // A receive that nothing has matched, and nothing will.
 void Engine::unpost(ReceiveRequest& receive) noexcept {
   matcher_.remove(receive);

@@ -135,6 +135,13 @@ class Engine final : public Sink {
   Message* match_probe(const Envelope& wanted);
   ReceiveRequest* receive_matched(Message& message, const Data& data);
 
+  // Whether any peer has failed.
+  [[nodiscard]] bool any_failed() const { return any_failed_; }
+  // The peer of a send or receive. Null for other requests, and while it is not known.
+  [[nodiscard]] static const Peer* peer_of(const Request& request);
+  // Why operations with a peer that has failed cannot finish; `peer` may be null.
+  [[nodiscard]] static std::string why_failed(const Peer* peer);
+
   // Cancels a receive that no message has matched, whatever other processes do; otherwise it
   // completes with its message. (Where the network must be asked first, after some progress().)
   void cancel(ReceiveRequest& receive);

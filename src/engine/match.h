@@ -111,6 +111,18 @@ class Matcher {
     for (const auto& bucket : wildcards_)
       visit_all(bucket);
   }
+  // The first receive posted at `sequence` or later, of those that are `wanted`; or null. For loops
+  // that may change anything meanwhile.
+  template <class Wanted>
+  [[nodiscard]] ReceiveRequest* next_posted(std::uint64_t sequence, Wanted&& wanted) const {
+    ReceiveRequest* next = nullptr;
+    for_each_posted([&](ReceiveRequest& receive) {
+      if (receive.sequence >= sequence && (next == nullptr || receive.sequence < next->sequence) &&
+          wanted(receive))
+        next = &receive;
+    });
+    return next;
+  }
   template <class Visit>
   void for_each_unexpected(Visit&& visit) const {
     for (Message& message : arrivals_)

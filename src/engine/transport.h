@@ -172,6 +172,9 @@ class Transport {
   // The link to a peer, made on first call and kept. `connecting` links take operations only after
   // Sink::on_peer(). Throws base::Error if the peer can never be reached.
   virtual Link& connect(Rank peer, PeerState& state) = 0;
+  // Of a peer that has failed: "rank 1 on host b cannot be reached: Connection refused". Empty if
+  // its process has ended, or nothing more is known.
+  [[nodiscard]] virtual std::string why_failed(const Link&) const { return {}; }
 
   // The connections that the settings want before the first message, where all processes of the job
   // start together: true once all are there. To be asked again between polls. Throws base::Error.

@@ -61,6 +61,15 @@ std::string code_name(Library& self, int code) {
              : fmt::format("error {}", code);
 }
 
+// Whether the error says that another rank is gone. Of several operations at once one may have
+// failed for that.
+bool tells_of_gone(Library& self, int code) {
+  if (code != MPI_ERR_IN_STATUS) return code == MPI_ERR_PROC_ABORTED;
+  const Held held(self);
+  const Process* const process = running.load();
+  return process != nullptr && process->instance && process->instance->engine->any_failed();
+}
+
 // The end of the job that MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT ask for.
 [[noreturn]] void die(Library& self, const char* function, const Errhandler& handler, int code,
                       const std::string& text) {
@@ -69,7 +78,7 @@ std::string code_name(Library& self, int code) {
   const std::string name = code_name(self, code);
   // That another rank is gone mpiexec tells, with the reason; what follows from it would hide that.
   // If nobody can tell, as the rank was not mpiexec's, the text goes with the end.
-  const bool follows = code == MPI_ERR_PROC_ABORTED && self.job != nullptr && !self.job->alone();
+  const bool follows = tells_of_gone(self, code) && self.job != nullptr && !self.job->alone();
   if (!follows) {
     say(fmt::format("macadam: {} failed {}\n"
                     "  {}: {}\n"

@@ -27,7 +27,17 @@ void count_down(Exchange& exchange) {
   complete(exchange.process, exchange, exchange.outcome);
 }
 
-// Takes over a half's outcome; a status is that of the receive, an error that of either.
+void cancel_receive(Exchange& exchange) noexcept {
+  MPI_Request receive = handle(*exchange.receive);
+  try {
+    cancel(exchange.process, &receive);
+  } catch (const std::bad_alloc&) { // so it is waited for
+  }
+}
+
+// Takes over a half's outcome; a status is that of the receive, an error that of either. Where one
+// process is gone or cannot be reached, the other may wait, too, and never send: so the receive is
+// cancelled, unless somebody has begun to answer it.
 void end_half(Exchange& exchange, Request& half) {
   const int earlier = exchange.outcome.error;
   if (&half == exchange.receive) {
@@ -36,6 +46,8 @@ void end_half(Exchange& exchange, Request& half) {
   }
   exchange.outcome.error = earlier != MPI_SUCCESS ? earlier : half.status.error;
   if (earlier == MPI_SUCCESS) describe_within(exchange, half);
+  if (half.status.error == MPI_ERR_PROC_ABORTED && exchange.receive != nullptr)
+    cancel_receive(exchange);
   release_part(exchange.process, half);
   count_down(exchange);
 }
@@ -67,10 +79,7 @@ Exchange& start(Process& self, const Transfer& out, const Transfer& in, std::byt
   } catch (...) {
     // Nobody will wait for the receive any more.
     exchange.detached = true;
-    if (exchange.unfinished > 1) {
-      MPI_Request receive = handle(*exchange.receive);
-      cancel(self, &receive);
-    }
+    if (exchange.unfinished > 1) cancel_receive(exchange);
     count_down(exchange);
     throw;
   }

@@ -135,8 +135,14 @@ std::string describe_failure(const Request& request) {
         receive.incoming, how.source, where, how.tag, receive.capacity);
   }
   if (how.error == MPI_ERR_PROC_ABORTED) {
-    return fmt::format("a {} on {} cannot finish: the other process has ended", sort_name(request),
-                       where);
+    const engine::Peer* const peer = engine::Engine::peer_of(request);
+    const std::string other =
+        peer != nullptr && comm != nullptr
+            ? fmt::format(" {} rank {}", request.role == Role::send ? "to" : "from",
+                          comm->p2p.peers->find(peer->rank))
+            : std::string();
+    return fmt::format("a {}{} on {} cannot finish: {}", sort_name(request), other, where,
+                       engine::Engine::why_failed(peer));
   }
   if (request.role <= Role::receive && how.error == MPI_ERR_NO_MEM) {
     return fmt::format("a {} on {} cannot finish: the system has no memory for its data inside the "

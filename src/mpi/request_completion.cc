@@ -95,23 +95,30 @@ void finish_some(Process& self, MPI_Request* requests, const int* indices, int c
   outcomes.raise_if_failed();
 }
 
+inline bool all_complete(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    if (!is_complete(requests[i])) return false;
+  }
+  return true;
+}
+
+// Whether an operation of the list has failed because a process is gone.
+[[gnu::cold, gnu::noinline]] bool any_gone(int count, const MPI_Request* requests) {
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != MPI_REQUEST_NULL && object(requests[i]).complete &&
+        object(requests[i]).status.error == MPI_ERR_PROC_ABORTED)
+      return true;
+  }
+  return false;
+}
+
 // An operation of a list to be completed failed, requests[first] at the earliest; those before have
 // been ended. The others are waited for, unless a process is gone: then the program gets its word
 // now, with MPI_ERR_PENDING for what could hang.
 [[gnu::cold, gnu::noinline]] void finish_all_failed(Process& self, int count, int first,
                                                     MPI_Request* requests, MPI_Status* statuses) {
-  bool gone = false;
-  self.instance->wait_until([&] {
-    bool all = true;
-    for (int i = first; i < count; ++i) {
-      if (!is_complete(requests[i])) {
-        all = false;
-      } else if (requests[i] != MPI_REQUEST_NULL) {
-        gone |= object(requests[i]).status.error == MPI_ERR_PROC_ABORTED;
-      }
-    }
-    return all || gone;
-  });
+  self.instance->wait_until(
+      [&] { return all_complete(count, requests) || any_gone(count, requests); });
   Outcomes outcomes(self, count, statuses);
   for (int i = first; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) {
@@ -168,13 +175,6 @@ inline int find_all_complete(int count, const MPI_Request* requests, int* indice
   return any_live ? found : MPI_UNDEFINED;
 }
 
-inline bool all_complete(int count, const MPI_Request* requests) {
-  for (int i = 0; i < count; ++i) {
-    if (!is_complete(requests[i])) return false;
-  }
-  return true;
-}
-
 } // namespace
 
 void wait(Process& self, MPI_Request* request, MPI_Status* status) {
@@ -190,8 +190,10 @@ void wait(Process& self, MPI_Request* request, MPI_Status* status) {
 
 void waitall(Process& self, int count, MPI_Request* requests, MPI_Status* statuses) {
   int next = 0;
+  const engine::Engine& engine = *self.instance->engine;
   self.instance->wait_or_leave(listed(count, requests), Awaits::all, [&] {
-    return finish_leading(self, count, next, requests, statuses);
+    return finish_leading(self, count, next, requests, statuses) ||
+           (engine.any_failed() && any_gone(count, requests));
   });
   if (next < count) [[unlikely]]
     finish_all_failed(self, count, next, requests, statuses);
@@ -227,7 +229,7 @@ void test(Process& self, MPI_Request* request, int* flag, MPI_Status* status) {
 void testall(Process& self, int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (!all_complete(count, requests)) self.instance->look(listed(count, requests));
   *flag = all_complete(count, requests);
-  if (!*flag) return;
+  if (!*flag && !(self.instance->engine->any_failed() && any_gone(count, requests))) return;
   int next = 0;
   finish_leading(self, count, next, requests, statuses);
   if (next < count) [[unlikely]]

@@ -512,6 +512,7 @@ bool OfiTransport::look_for_ended(Sink& sink) {
   });
   for (Route* const route : ended) {
     note_failure(*route, "its process has ended");
+    route->reason.reset();
     std::erase(breaking_, route);
     break_off(*route, sink);
   }

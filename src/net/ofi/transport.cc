@@ -185,6 +185,17 @@ engine::Link& OfiTransport::connect(Rank peer, engine::PeerState& state) {
   return route;
 }
 
+// A connection that was there is lost by the end of the process, too.
+std::string OfiTransport::why_failed(const engine::Link& link) const {
+  const std::scoped_lock guard(lock_);
+  const auto& route = static_cast<const Route&>(link);
+  if (route.reason == nullptr || (route.talked && has_ended(processes_.life(route.rank))))
+    return {};
+  return fmt::format("rank {} on host {} {}: {}", processes_.name(route.rank).rank,
+                     processes_.host_of(route.rank),
+                     route.talked ? "is not reached any more" : "cannot be reached", *route.reason);
+}
+
 // TCP's provider loses a connection that both sides make at once, if the object that it keeps it in
 // was another peer's, of a job that has ended (seen with 2.5). So one of the two waits for the
 // other's first message, for a while.
@@ -246,6 +257,7 @@ void OfiTransport::note_failure(Route& route, std::string reason) {
       route.state == Route::State::broken)
     return;
   notes_.push_back(fmt::format("ofi: rank {} is not reached any more: {}", route.rank, reason));
+  route.reason = std::make_unique<const std::string>(std::move(reason));
   breaking_.push_back(&route);
   chores_ = true;
 }

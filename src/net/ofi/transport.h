@@ -99,6 +99,7 @@ struct Route : engine::Link {
   std::unordered_map<std::uint64_t, Inquiry> inquiries; // by id
   std::vector<std::vector<std::byte>> answers;          // that found no room, oldest first
   std::unique_ptr<Permits> permits;                     // null: there never was one
+  std::unique_ptr<const std::string> reason; // why it is reached no more, as the network says
 };
 
 struct Counters {
@@ -144,6 +145,7 @@ class OfiTransport final : public engine::Transport, Attended {
     return sleeper_ == nullptr || !processes_.is_local(peer);
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  [[nodiscard]] std::string why_failed(const engine::Link& link) const override;
   bool forget(Rank first, Rank processes) override;
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override;

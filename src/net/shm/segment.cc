@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "net/shm/segment.h"
 
+#include "base/addresses.h"
 #include "base/error.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -25,22 +25,13 @@ constexpr std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-std::string limit_on_addresses() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return "this process has no limit on virtual memory, so the machine has none left (see "
-           "/proc/sys/vm/overcommit_memory and max_map_count)";
-  return fmt::format("the limit on virtual memory is {} KiB; raise it (ulimit -v)",
-                     limit.rlim_cur >> 10);
-}
-
 std::byte* map(std::uint64_t bytes, int flags, int fd, std::uint64_t offset,
                void* where = nullptr) {
   void* memory = mmap(where, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (memory == MAP_FAILED) {
     const int error = errno;
     base::fail(MPI_ERR_NO_MEM, "shared memory: mapping {} KiB failed: {}; {}", bytes >> 10,
-               std::strerror(error), limit_on_addresses());
+               std::strerror(error), base::limit_on_addresses());
   }
   return static_cast<std::byte*>(memory);
 }

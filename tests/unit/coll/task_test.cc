@@ -138,6 +138,46 @@ TEST(Batch, AMessageOfAnotherLengthIsAnError) {
   }
 }
 
+// Rank 0 waits for all others, in one batch or in two that are in flight together.
+Task waits_for_all(Collective& self) {
+  std::array<int, 3> taken{};
+  std::array<Batch, 2> batches{Batch(self), Batch(self)};
+  for (std::size_t rank = 1; rank < 4; ++rank)
+    batches[number(self) == 1 ? 0 : rank % 2].receive(
+        static_cast<int>(rank), self.bytes(&taken[rank - 1], sizeof taken[rank - 1]));
+  co_await coll::finish(self, batches);
+}
+
+TEST(Batch, OthersAreNotWaitedForOnceARankIsGone) {
+  for (int batches : {1, 2}) {
+    for (const int gone : {1, 2}) {
+      for (const bool before : {false, true}) {
+        World world(4, calm());
+        Arguments arguments;
+        arguments.extra = &batches;
+        if (before) {
+          world.engine(0).peer(static_cast<engine::Rank>(gone));
+          world.network().kill(gone);
+          world.run_until([] { return false; });
+        }
+        Operation operation(world.resources(0), world.team(0), &waits_for_all, arguments);
+        world.sequence(0).start_blocking(operation);
+        if (!before) {
+          EXPECT_FALSE(operation.complete());
+          world.network().kill(gone);
+        }
+        ASSERT_TRUE(world.run_until([&] { return operation.complete(); }));
+        EXPECT_EQ(what(operation.error()),
+                  "a message to or from rank " + std::to_string(gone) +
+                      " of the communicator cannot finish: the other process has ended");
+        const auto any = [](const engine::ReceiveRequest&) { return true; };
+        EXPECT_EQ(world.engine(0).matcher().next_posted(0, any), nullptr);
+        EXPECT_TRUE(world.engine(0).quiet());
+      }
+    }
+  }
+}
+
 // Every collective waits until rank 0 has sent it its number.
 Task numbered(Collective& self) {
   int& value = number(self);

@@ -95,6 +95,40 @@ TEST_F(Failure, NewOperationsAreRefused) {
   expect_rest();
 }
 
+// In the network's words, if it has any; the operations say whose failure they met.
+TEST_F(Failure, IsToldWithItsReason) {
+  EXPECT_FALSE(engine->any_failed());
+  SendRequest* const request = send(pattern(large));
+  expect_offer(wire::Offer::read);
+  Bytes buffer(small);
+  auto& posted = receive(buffer);
+  auto& wild = receive(buffer, MPI_ANY_SOURCE);
+  fail_peer();
+  EXPECT_TRUE(engine->any_failed());
+  EXPECT_EQ(engine::Engine::peer_of(wild), nullptr);
+  for (const engine::Request* failed :
+       {static_cast<engine::Request*>(request), static_cast<engine::Request*>(&posted)}) {
+    const engine::Peer* const peer = engine::Engine::peer_of(*failed);
+    ASSERT_NE(peer, nullptr);
+    EXPECT_EQ(peer->rank, other);
+    net.unreached.clear();
+    EXPECT_EQ(engine::Engine::why_failed(peer), "the other process has ended");
+    net.unreached = "rank 1 on host b cannot be reached: no route";
+    EXPECT_EQ(engine::Engine::why_failed(peer), net.unreached);
+  }
+  try {
+    send(pattern(small));
+    FAIL() << "a send to a failed peer";
+  } catch (const base::Error& error) {
+    EXPECT_NE(error.text.find(net.unreached), std::string::npos) << error.text;
+  }
+  expect_aborted(request);
+  expect_aborted(&posted);
+  engine->cancel(wild);
+  engine->release(&wild);
+  expect_rest();
+}
+
 TEST_F(Failure, MessagesThatHadArrivedAreStillReceived) {
   feed_eager(pattern(small));
   fail_peer();

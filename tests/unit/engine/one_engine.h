@@ -70,7 +70,8 @@ class RecordingTransport final : public engine::Transport {
   engine::Revoked answer = engine::Revoked::yes; // ... the network's
   bool peer_revoked = false;                     // the peer's permits
   bool peer_waits = false;
-  double clock = 0; // seconds
+  double clock = 0;      // seconds
+  std::string unreached; // what it knows of peers that have failed
 
   std::deque<Operation> done;
   std::map<std::uint64_t, std::size_t> registered; // bytes by key
@@ -92,6 +93,7 @@ class RecordingTransport final : public engine::Transport {
     state = new_links;
     return link;
   }
+  std::string why_failed(const engine::Link&) const override { return unreached; }
   Posted send(engine::Link& link, const void* header, std::size_t header_bytes, const void* payload,
               std::size_t payload_bytes) noexcept override {
     if (refuses()) return Posted::busy;

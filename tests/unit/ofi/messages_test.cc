@@ -302,6 +302,7 @@ TEST(OfiFailure, AnEndedProcessIsToldToWhoWaits) {
     world[0].transport->arm();
     return world[0].states[1] == engine::PeerState::failed;
   }));
+  EXPECT_EQ(world[0].transport->why_failed(world[0].link(1)), "") << "it has ended";
   EXPECT_EQ(world[0].received[1].size(), 1u) << "what it had sent before is delivered";
   EXPECT_EQ(world[0].try_send(1, "three"), Posted::busy) << "not connected any more";
   EXPECT_EQ(world[0].transport->send(world[0].link(1), "x", 1, nullptr, 0), Posted::done);
@@ -342,6 +343,10 @@ TEST(OfiFailure, APeerThatHasGoneBeforeItWasReached) {
     static_cast<void>(world[0].try_send(1, "are you there?"));
     return world[0].states[1] == engine::PeerState::failed;
   }));
+  EXPECT_EQ(world[0].transport->why_failed(world[0].link(1)).find("rank 1 on host "), 0u)
+      << "who cannot be reached, and why: " << world[0].transport->why_failed(world[0].link(1));
+  EXPECT_NE(world[0].transport->why_failed(world[0].link(1)).find("cannot be reached: "),
+            std::string::npos);
 }
 
 // What is under way to a process whose endpoint goes ends, not ok, without anybody's word.
