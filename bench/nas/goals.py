@@ -57,15 +57,16 @@ def customized(data):
 
 
 def received(data):
-    """A shared queue against each of the others: programs in total, a plane of the wavefront."""
+    """A shared queue against rings and credits: programs in total, a plane of the wavefront. `mixed` is a
+    shared queue itself, and no rival."""
     cases = {name: {setting: numbers["seconds"] for setting, numbers in by.items()}
              for name, _, by in programs_of(data, "receives")}
     for plane in data["wavefront"]:
         cases["wavefront, {ranks} ranks, connected {connections}, {compute_us} us".format(**plane)] = {
-            name: plane[name] for name in measure.WAVEFRONT if name in plane}  # `mixed` came later
+            name: plane[name] for name in measure.WAVEFRONT}
     for what, by in cases.items():
         for name, took in by.items():
-            if name != "shared":
+            if name not in ("shared", "mixed"):
                 yield row(f"{what}: to {name}", by["shared"] / took, BEHIND_RING if "ring" in name else 1)
 
 

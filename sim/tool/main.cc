@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/personality.h>
 #include <unistd.h>
 #include <vector>
 
@@ -150,6 +151,16 @@ void watch_stacks() {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
+// The same command is to give the same run: where memory is decides whether a program that takes
+// memory again gets what it had before, which is registered. Where the kernel does not let us
+// (containers), that stays random.
+void place_memory_alike(char** argv) {
+  const int now = ::personality(0xffffffff);
+  if (now < 0 || (now & ADDR_NO_RANDOMIZE) != 0) return;
+  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) < 0) return;
+  ::execv("/proc/self/exe", argv);
+}
+
 std::string describe_patterns() {
   std::string page;
   for (const Pattern& pattern : patterns())
@@ -174,6 +185,7 @@ int refuse(const std::string& why) {
 } // namespace
 
 int main(int argc, char** argv) {
+  place_memory_alike(argv);
   Command command;
   CLI::App app("Runs an MPI program on a simulated RDMA network, in virtual time, in one process",
                "macadam simulate");
