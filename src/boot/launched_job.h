@@ -64,13 +64,16 @@ class LaunchedJob : public Job {
 
   // Ends the job: mpiexec ends the other ranks, names this one with `text`, for example
   // "called MPI_Abort(MPI_COMM_WORLD, 3)", and exits with `code` (1 to 255, else 1). Flushes
-  // streams. A program started alone says the same itself.
+  // streams. A program started alone says the same itself. Of a longer text than longest_reason the
+  // rest is lost.
   // With Blame::peer, for an error that says only that another rank is gone, mpiexec names that
   // rank if it sees within a moment how it ended.
   [[noreturn]] void abort(int code, std::string_view text, Blame blame = Blame::self) {
     end_job(code, text, blame);
     std::abort();
   }
+
+  static constexpr std::size_t longest_reason = 119; // characters
 
   // Whether mpiexec is ending the job: this process has a moment yet.
   [[nodiscard]] virtual bool is_ending() const { return false; }

@@ -360,7 +360,8 @@ void LocalJob::end_job(int code, std::string_view text, Blame blame) {
   RankRow& row = own_row();
   row.code = code;
   row.blame = blame;
-  const std::size_t length = std::min(text.size(), row.text.size() - 1);
+  static_assert(std::tuple_size_v<decltype(row.text)> == longest_reason + 1);
+  const std::size_t length = std::min(text.size(), longest_reason);
   std::copy_n(text.data(), length, row.text.data());
   row.text[length] = 0;
   row.state.store(RankState::aborted, std::memory_order_release);

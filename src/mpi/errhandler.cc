@@ -70,6 +70,17 @@ bool tells_of_gone(Library& self, int code) {
   return process != nullptr && process->instance && process->instance->engine->any_failed();
 }
 
+// For mpiexec's line. If all of a text has no room there, its last clauses have, which say why.
+std::string reason_of(const char* function, std::string_view text) {
+  const std::string beginning = fmt::format("failed in {}: ", function);
+  while (beginning.size() + text.size() > boot::LaunchedJob::longest_reason) {
+    const std::size_t clause = text.find(": ");
+    if (clause == std::string_view::npos) break;
+    text.remove_prefix(clause + 2);
+  }
+  return beginning + std::string(text);
+}
+
 // The end of the job that MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT ask for.
 [[noreturn]] void die(Library& self, const char* function, const Errhandler& handler, int code,
                       const std::string& text) {
@@ -87,7 +98,7 @@ bool tells_of_gone(Library& self, int code) {
                     way));
   }
   const int exit_code = code > 0 && code < 256 ? code : 1;
-  end_job(self, exit_code, fmt::format("failed in {}: {}", function, follows ? text : name),
+  end_job(self, exit_code, reason_of(function, follows ? text : name),
           follows ? boot::Blame::peer : boot::Blame::self);
 }
 
