@@ -174,7 +174,8 @@ class Ends(MachinesTest):
                                      "MPI_Abort; ending the other 2 ranks")
 
     def test_a_parent_that_fails_ends_its_children(self):
-        result = self.universe("0/" + spawn(2, "wait=30000", host="two"), "0/raise=11", "wait=30000")
+        result = self.universe("0/" + spawn(2, "wait=30000", host="two"), "0/wait=500", "0/raise=11",
+                               "wait=30000")
         self.assert_fails(result, 139, "mpiexec: rank 0 on host one was killed by signal 11 "
                                        "(Segmentation fault); ending the other 3 ranks")
 

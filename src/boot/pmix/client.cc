@@ -306,6 +306,9 @@ void Client::leave() {
 
 JobMemory Client::make_memory() {
   const char* const job = name_->proc.nspace;
+  // Slurm's server says nothing to the second program of a task: each rank is to learn that, as
+  // those that wait for the first would wait for ever.
+  static_cast<void>(text(job, name_->proc.rank, PMIX_HOSTNAME));
   const std::string peers = text(job, PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS);
   int leader = -1;
   std::from_chars(peers.data(), peers.data() + peers.size(), leader);
