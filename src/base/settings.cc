@@ -72,8 +72,6 @@ constexpr std::array rows = {
                "RDMA: requests in the send queue of a connection"},
     SettingRow{"rdma_cache", &Settings::rdma_cache, "bytes",
                "RDMA: user memory that stays registered after its use"},
-    SettingRow{"rdma_driver", &Settings::rdma_driver, "text",
-               "RDMA: bytes that the driver holds for queues, as measured; for reports and models"},
     SettingRow{"tags_per_peer", &Settings::tags_per_peer, "count",
                "channels (communicator and tag) per peer whose receives may announce themselves",
                Changeable::always},

@@ -49,9 +49,14 @@ void parse_line(base::Settings& settings, std::string_view line, int number,
       base::fail(MPI_ERR_ARG, "line {}: {}", number, error.text);
     }
   };
-  if (name == "levels") { // no setting of users': too long for a variable
+  // No settings of users': one is too long for a variable, the other a measurement.
+  if (name == "levels") {
     if (read_levels != nullptr) read([&] { read_levels(value); });
     settings.levels = value;
+    return;
+  }
+  if (name == "rdma_driver") {
+    settings.rdma_driver = value;
     return;
   }
   const auto rows = base::setting_rows();

@@ -60,11 +60,11 @@ class Spawning(MachinesTest):
 
     def test_numbers_are_unique(self):
         result = self.universe(*["0/" + spawn(1, "print=x", host=host) for host in ("one", "two", "two")],
-                               "wait=300", options=["-l"])
+                               "wait=1000", options=["-l"])
         self.assert_ran(result, ["[0] spawned 1"] * 3 + ["[2:0] x", "[3:0] x", "[4:0] x"])
 
     def test_environment_is_that_of_the_parent_program(self):
-        result = self.universe("0/" + spawn(1, "variable=SOME", host="two"), "wait=200", options=["-genv", "SOME", "2"])
+        result = self.universe("0/" + spawn(1, "variable=SOME", host="two"), "wait=1000", options=["-genv", "SOME", "2"])
         self.assert_ran(result, ["spawned 1", "SOME=2"])
 
     def test_what_cannot_be_started(self):
@@ -73,7 +73,7 @@ class Spawning(MachinesTest):
                                (spawn(5000, host="two"), ["4096"]),
                                (f"{spawn(1, host='one')}&1,{UNIVERSE};host:two", ["one machine"])):
             with self.subTest(command):
-                line = self.failed_line(self.universe(f"0/fails={command}", "wait=50"), MPI_ERR_SPAWN)
+                line = self.failed_line(self.universe(f"0/fails={command}", "1/wait=1500"), MPI_ERR_SPAWN)
                 for part in parts:
                     self.assertIn(part, line)
 
@@ -89,7 +89,7 @@ class Spawning(MachinesTest):
 class Meeting(MachinesTest):
     def test_parent_and_child_find_each_other(self):
         result = self.universe("0/write=1", "0/" + spawn(1, "write=1", "parent", "address", "wait=100", host="two"),
-                               "0/address", "wait=300")
+                               "0/address", "wait=1000")
         self.assert_ran(result, ["spawned 1", "met rank 0 of 2", "address 7 of host one, not local",
                                  "address 7 of host two, not local"])
 

@@ -128,7 +128,7 @@ Driver driver_of(const std::string& text) {
       words && std::ranges::all_of(measured, [&](auto value) { return driver.*value >= 0; });
   if (std::string rest; !sound || words >> rest) {
     base::fail(MPI_ERR_ARG,
-               "RDMA: MACADAM_RDMA_DRIVER is '{}', needed are the {} numbers that 'macadam tune' "
+               "RDMA: rdma_driver is '{}', needed are the {} numbers that 'macadam tune' "
                "measures, as '{}'",
                text, measured.size(), text_of(estimated_driver(0)));
   }

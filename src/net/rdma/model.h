@@ -91,9 +91,9 @@ struct Driver {
 
 // By verbs' formats. A send entry holds control, remote address and three segments, or inline data.
 Driver estimated_driver(std::uint32_t inline_bytes);
-// A measured one as the setting `rdma_driver`, and back: send, receive, completion, shared and
-// datagrams, as "1088.00 234.06 130.00 65.25 111616.00". Throws base::Error (MPI_ERR_ARG) for
-// another text.
+// A measured one as the line `rdma_driver` of the tuned file, and back: send, receive, completion,
+// shared and datagrams, as "1088.00 234.06 130.00 65.25 111616.00". Throws base::Error
+// (MPI_ERR_ARG) for another text.
 std::string text_of(const Driver& driver);
 Driver driver_of(const std::string& text);
 

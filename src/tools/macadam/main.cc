@@ -83,8 +83,12 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
                    "Entries of a completion queue of the adapter")
       ->check(CLI::Range(1024, 1 << 30))
       ->capture_default_str();
-  model->add_flag("--measure", question.measure,
-                  "The adapter of this machine, and what its driver holds");
+  CLI::Option* const driver = model->add_option(
+      "--driver", question.driver, "Bytes that its driver holds for queues, as --measure tells");
+  model
+      ->add_flag("--measure", question.measure,
+                 "The adapter of this machine, and what its driver holds")
+      ->excludes(driver);
   model->add_flag("--json", question.json, "For programs");
   return model;
 }

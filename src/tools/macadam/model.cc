@@ -81,6 +81,8 @@ std::string model_page(ModelQuestion question, base::Settings settings) {
         net::rdma::ibverbs::open_device(settings.rdma_device);
     question.adapter = device->limits();
     settings.rdma_driver = model::text_of(measure_driver(*device, settings));
+  } else if (!question.driver.empty()) {
+    settings.rdma_driver = question.driver;
   }
   std::set<std::string> lowered;
   std::vector<Column> columns;

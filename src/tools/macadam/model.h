@@ -24,6 +24,7 @@ struct ModelQuestion {
                                      .shared_depth = 32768,
                                      .completion_depth = 4194304,
                                      .inline_bytes = 220};
+  std::string driver;   // what its driver holds, as --measure tells; empty: as tuned, or estimated
   bool measure = false; // the adapter of this machine instead, and what its driver holds
   bool json = false;
 };

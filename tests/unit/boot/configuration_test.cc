@@ -72,6 +72,13 @@ TEST_F(Tuned, goes_before_the_defaults_and_the_environment_before_it) {
   EXPECT_EQ(read_environment_only().settings.shm_hybrid, base::Settings{}.shm_hybrid);
 }
 
+TEST_F(Tuned, measurements_are_no_settings_of_users) {
+  put("rdma_driver = 128.00 16.00 64.00 16.00 23552.00\n");
+  const Configuration read = read_configuration();
+  EXPECT_EQ(read.file, tuned_file());
+  EXPECT_EQ(read.settings.rdma_driver, "128.00 16.00 64.00 16.00 23552.00");
+}
+
 TEST_F(Tuned, damaged_is_ignored_as_a_whole) {
   put("shm_eager = 16K\nshm_hybird = 64K\n");
   expect_in(refusal(), {"tuned.conf", "line 2", "shm_hybird", "shm_hybrid", "macadam tune"});

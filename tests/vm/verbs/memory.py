@@ -71,7 +71,7 @@ class Model:
         told = json.loads(self._ask("--ranks", row["peers"] + 1, "--receive", row["receive"],
                                     "--sends", sends, "--buffers",
                                     row["buffers"] if row["stage"] == "burst" else 0,
-                                    *self._adapter, RDMA_DRIVER=self.driver))
+                                    *self._adapter, "--driver", self.driver))
         row["model"] = told["bytes"][row["receive"]][0]
         row["model_pinned"] = told["pinned"][row["receive"]][0]
 
