@@ -126,7 +126,7 @@ class Ends(DistantTest):
         for process, other in zip(pair, "ba"):
             _, error = process.communicate(timeout=40)
             self.assertEqual(process.returncode, 58, error)  # MPI_ERR_PROC_ABORTED
-            said = re.fullmatch(r"mpiexec: rank 0 on host \S+ failed in MPI_Recv: .* the other process has ended; "
+            said = re.fullmatch(r"mpiexec: rank 0 on host \S+ failed in MPI_Recv: .*the other process has ended; "
                                 rf"the (.*mpiexec on host {other} has .*)\n", error)
             self.assertIsNotNone(said, error)
             reasons.append(said[1])
