@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/load.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ unsigned running_threads() noexcept {
 }
 
 unsigned online_cores() noexcept {
-  return static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
+  return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 } // namespace macadam::base

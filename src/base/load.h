@@ -7,7 +7,7 @@ namespace macadam::base {
 // some microseconds.
 unsigned running_threads() noexcept;
 
-// How many can at a time.
+// How many can at a time: at least 1.
 unsigned online_cores() noexcept;
 
 } // namespace macadam::base

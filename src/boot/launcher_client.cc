@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "boot/launcher_client.h"
 
+#include "base/load.h"
 #include "base/settings.h"
 #include "boot/launcher.h"
 #include "boot/machine.h"
@@ -22,8 +23,7 @@ namespace {
 // Hardware threads that the ranks of this machine may use together. A launcher may have bound each
 // rank to a few; then the others have as many.
 std::uint32_t cores_of_all(std::uint32_t ranks) {
-  const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return std::min(static_cast<std::uint32_t>(std::max(1L, online)), ranks * usable_cores());
+  return std::min<std::uint32_t>(base::online_cores(), ranks * usable_cores());
 }
 
 void (*goodbye)(int exit_status) = nullptr;

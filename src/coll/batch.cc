@@ -99,8 +99,7 @@ void Batch::withdraw() noexcept {
   try {
     while (auto* const receive = engine.matcher().next_posted(next, is_of_collective)) {
       next = receive->sequence + 1;
-      static_cast<Batch*>(receive->argument)
-          ->note(base::make_error(MPI_ERR_PROC_ABORTED, "{}", error_->text));
+      static_cast<Batch*>(receive->argument)->note({MPI_ERR_PROC_ABORTED, error_->text});
       engine.cancel(*receive);
     }
   } catch (const std::bad_alloc&) { // so they are waited for

@@ -6,6 +6,8 @@
 #include "datatype/wide.h"
 
 #include <algorithm>
+#include <functional>
+#include <type_traits>
 
 namespace macadam::datatype {
 
@@ -208,55 +210,55 @@ MPI_Count packed_size(const Type& type, MPI_Count count) {
   return bytes;
 }
 
-// The three below go into the element that is cut: at most one on each level of nesting. There they
-// take what is whole of it, then the repetitions that are whole, then the parts.
+namespace {
+
+// The worth of the first data of an element, and of as many elements before it: `amount`, counted
+// by `measure`, of which what is left is inside a basic element. Goes into the element that is cut:
+// at most one on each level of nesting.
+template <class Measure, class Worth>
+auto worth_of_first(const Type& type, MPI_Count& amount, Measure measure, Worth worth) {
+  using Sum = std::remove_cvref_t<std::invoke_result_t<Worth, const Type&>>; // of data in order
+  Sum sum{};
+  for (const Type* cut = &type;;) {
+    const MPI_Count whole = std::invoke(measure, *cut);
+    sum = sum + amount / whole * std::invoke(worth, *cut);
+    amount %= whole;
+    const Shape& shape = cut->shape();
+    if (amount == 0 || shape.parts.empty()) return sum;
+
+    // The repetitions that are whole, then the parts.
+    if (const MPI_Count repetition = whole / shape.repeat; amount >= repetition) {
+      Sum of_one{};
+      for (const Part& part : shape.parts)
+        of_one = of_one + part.length * std::invoke(worth, *part.type);
+      sum = sum + amount / repetition * of_one;
+      amount %= repetition;
+    }
+    for (const Part& part : shape.parts) {
+      cut = part.type.get();
+      const MPI_Count in_part = part.length * std::invoke(measure, *cut);
+      if (amount < in_part) break;
+      amount -= in_part;
+      sum = sum + part.length * std::invoke(worth, *cut);
+    }
+  }
+}
+
+} // namespace
 
 MPI_Count elements_in(const Type& type, MPI_Count bytes) {
   if (bytes == 0) return 0;
   if (type.size() == 0) return MPI_UNDEFINED;
-  MPI_Count elements = 0;
-  for (const Type* cut = &type;;) {
-    elements += bytes / cut->size() * cut->elements();
-    bytes %= cut->size();
-    if (bytes == 0) return elements;
-    const Shape& shape = cut->shape();
-    if (shape.parts.empty()) return MPI_UNDEFINED; // inside a basic element
-
-    const MPI_Count repetition_size = cut->size() / shape.repeat;
-    elements += bytes / repetition_size * (cut->elements() / shape.repeat);
-    bytes %= repetition_size;
-    for (const Part& part : shape.parts) {
-      cut = part.type.get();
-      const MPI_Count part_size = part.length * cut->size();
-      if (bytes < part_size) break;
-      bytes -= part_size;
-      elements += part.length * cut->elements();
-    }
-  }
+  const MPI_Count elements = worth_of_first(type, bytes, &Type::size, &Type::elements);
+  if (bytes != 0) return MPI_UNDEFINED; // inside a basic element
+  return elements;
 }
 
 MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
   if (type.elements() == 0) return 0;
   MPI_Count bytes = packed_size(type, elements / type.elements());
   MPI_Count rest = elements % type.elements();
-  MPI_Count bytes_of_rest = 0;
-  for (const Type* cut = &type;;) {
-    bytes_of_rest += rest / cut->elements() * cut->size();
-    rest %= cut->elements();
-    if (rest == 0) break;
-    const Shape& shape = cut->shape();
-
-    const MPI_Count repetition_elements = cut->elements() / shape.repeat;
-    bytes_of_rest += rest / repetition_elements * (cut->size() / shape.repeat);
-    rest %= repetition_elements;
-    for (const Part& part : shape.parts) {
-      cut = part.type.get();
-      const MPI_Count part_elements = part.length * cut->elements();
-      if (rest < part_elements) break;
-      rest -= part_elements;
-      bytes_of_rest += part.length * cut->size();
-    }
-  }
+  const MPI_Count bytes_of_rest = worth_of_first(type, rest, &Type::elements, &Type::size);
   if (__builtin_add_overflow(bytes, bytes_of_rest, &bytes)) {
     base::fail(MPI_ERR_COUNT,
                "{} basic elements of {} are more than 2^63 - 1 bytes; use a smaller count",
@@ -267,26 +269,7 @@ MPI_Count bytes_of_first(const Type& type, MPI_Count elements) {
 
 Signature signature_of_first(const Type& type, MPI_Count count, MPI_Count elements) {
   if (elements == count * type.elements()) return count * type.signature();
-  Signature first;
-  for (const Type* cut = &type;;) {
-    first = first + elements / cut->elements() * cut->signature();
-    elements %= cut->elements();
-    if (elements == 0) return first;
-    const Shape& shape = cut->shape();
-
-    Signature repetition;
-    for (const Part& part : shape.parts)
-      repetition = repetition + part.length * part.type->signature();
-    first = first + elements / repetition.elements * repetition;
-    elements %= repetition.elements;
-    for (const Part& part : shape.parts) {
-      cut = part.type.get();
-      const MPI_Count part_elements = part.length * cut->elements();
-      if (elements < part_elements) break;
-      elements -= part_elements;
-      first = first + part.length * cut->signature();
-    }
-  }
+  return worth_of_first(type, elements, &Type::elements, &Type::signature);
 }
 
 std::string describe(const Type& type) {

@@ -272,8 +272,7 @@ void Head::refuse(const std::string& why) {
 }
 
 void Head::write_rest() {
-  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                        std::chrono::duration<double>(silence_.allowed_seconds()));
+  const auto until = Clock::now() + silence_.allowed();
   stream_.write_some();
   while (!is_gone_ && Clock::now() < until) {
     std::vector<pollfd> polled;

@@ -286,15 +286,16 @@ std::optional<Links::Clock::time_point> Links::due() const {
 void Links::on_beat() {
   if (links_.empty() || Clock::now() < beat_) return;
   beat_ = Clock::now() + Silence::interval;
-  const bool busy = is_machine_busy();
   std::vector<Link*> links;
   for (const auto& link : links_)
     links.push_back(link.get());
   for (Link* const link : links)
-    beat(*link, busy);
+    beat(*link);
 }
 
-void Links::beat(Link& link, bool busy) {
+// One that is only silent may have a busy machine, which these beats do not tell, and what its jobs
+// have with ours goes another way.
+void Links::beat(Link& link) {
   const auto now = Clock::now();
   if (!is_idle(link) && link.stage != Stage::greeting) link.since = now;
   switch (link.stage) {
@@ -317,7 +318,7 @@ void Links::beat(Link& link, bool busy) {
     return;
   }
   link.say(FrameKind::beat);
-  if (!link.stopped && link.silence.count(busy))
+  if (!link.stopped && link.silence.count(true))
     lose(link, fmt::format("the mpiexec on host {} has said nothing for {} s", link.place.host,
                            link.silence.allowed_seconds()));
 }

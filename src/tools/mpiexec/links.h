@@ -117,7 +117,7 @@ class Links {
   void on_bye(Link& link);
   [[nodiscard]] bool is_idle(const Link& link) const;
   void on_beat();
-  void beat(Link& link, bool busy);
+  void beat(Link& link);
   void lose(Link& link, const std::string& why);
   [[nodiscard]] std::string explain(Link& link);
   void sweep();

@@ -29,8 +29,4 @@ bool Silence::count(bool busy_here) {
   return ++silent_ > allowed_;
 }
 
-double Silence::allowed_seconds() const {
-  return allowed_ * std::chrono::duration<double>(interval).count();
-}
-
 } // namespace macadam::tools

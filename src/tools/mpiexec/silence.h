@@ -29,7 +29,10 @@ class Silence {
   // It says nothing, though perhaps not for long enough to be gone.
   [[nodiscard]] bool is_long() const { return silent_ >= least_; }
   // How long it may say nothing, as was found with the last beat.
-  [[nodiscard]] double allowed_seconds() const;
+  [[nodiscard]] std::chrono::milliseconds allowed() const { return allowed_ * interval; }
+  [[nodiscard]] double allowed_seconds() const {
+    return std::chrono::duration<double>(allowed()).count();
+  }
 
  private:
   int least_, most_, allowed_, silent_ = 0; // beats

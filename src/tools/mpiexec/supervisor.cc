@@ -225,12 +225,9 @@ std::string Supervisor::variable(const Program& program, const char* name) const
   return inherited != nullptr ? inherited : "";
 }
 
-// Another mpiexec that ends is seen at once; one that is only silent may have a busy machine, and
-// what its jobs have with ours goes another way.
 Links::Own Supervisor::link_settings() const {
-  constexpr double least_silence = 10; // seconds
-  return {first_job().memory().own_node().host.data(),
-          std::max(options_.silence_seconds, least_silence), signals_.original_mask()};
+  return {first_job().memory().own_node().host.data(), options_.silence_seconds,
+          signals_.original_mask()};
 }
 
 // Jobs that were spawned, so that their number is not bounded.
