@@ -12,6 +12,7 @@ import sys
 import time
 
 import settings
+import slurm
 
 LONGEST_START = 60  # seconds until all machines are ready; a slow machine, not the expected time
 NOT_READY = 124
@@ -70,9 +71,7 @@ def wait_for(what, name):
 
 def is_ready(nodes):
     """Whether Slurm takes jobs for all machines, and all can be reached by ssh."""
-    idle = subprocess.run(["sinfo", "--noheader", "--Node", "--states=idle"], capture_output=True,
-                          text=True, check=False).stdout.count("idle")
-    return idle == nodes and all(answers(settings.address(node), 22) for node in range(nodes))
+    return slurm.is_idle(nodes) and all(answers(settings.address(node), 22) for node in range(nodes))
 
 
 def answers(address, port):
@@ -114,7 +113,10 @@ def main():
         print(f"cluster: {error}", file=sys.stderr)
         show_logs()
         return NOT_READY
-    return reap(command)
+    status = reap(command)
+    if status != 0:
+        show_logs()
+    return status
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "programs"))
 import registered  # noqa: E402
 import settings  # noqa: E402
+import slurm  # noqa: E402
 
 NODES = int(os.environ["CLUSTER_NODES"])
 # Programs under settings of one machine's memory say nothing about two networks, and libfabric is taken
@@ -81,6 +82,7 @@ def command(test, door):
 
 def run(test, door):
     """What went wrong; empty if nothing."""
+    slurm.wait_until_idle()
     try:
         result = subprocess.run(command(test, door), stdin=subprocess.DEVNULL, timeout=test.timeout,
                                 env={**os.environ, **test.environment}, stdout=subprocess.PIPE,

@@ -9,6 +9,7 @@ import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+import slurm  # noqa: E402
 from common import RANK, LaunchTest  # noqa: E402
 
 PROGRAM = os.environ["LAUNCH_PROGRAM"]
@@ -20,6 +21,10 @@ LONGEST = 25
 
 
 class HangPage(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        slurm.wait_until_idle()
+
     def run_limited(self, limit, *command):
         """Ranks 0 and 1 on node0, 2 and 3 on node1."""
         if LAUNCHER == "prrte":
@@ -27,6 +32,7 @@ class HangPage(LaunchTest):
                                 "--bind-to", "none", "--host", "node0:2,node1:2", "-n", 4, "-x",
                                 f"MPIEXEC_TIMEOUT={limit}", *command, launcher=f"{PRRTE}/bin/prterun")
         self.environment["MPIEXEC_TIMEOUT"] = str(limit)
+        slurm.wait_until_idle()
         return self.mpiexec("--quiet", f"--mpi={LAUNCHER}", "-N", 2, "-n", 4, "--ntasks-per-node", 2, *command,
                             launcher="srun")
 
@@ -110,4 +116,4 @@ if __name__ == "__main__":
     if LAUNCHER == "prrte" and not pathlib.Path(PRRTE, "bin/prterun").exists():
         print("skipped: PRRTE names no folder with bin/prterun")
         sys.exit(77)
-    unittest.main()
+    unittest.main(failfast=True)
