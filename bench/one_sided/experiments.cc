@@ -206,6 +206,33 @@ void strided(const Options& options) {
   }
 }
 
+// Fences around a put or get of a column: pieces that are contiguous at the origin, and at the
+// target as far apart as the rows of a matrix of 2 KiB and more.
+void columns(const Options& options) {
+  constexpr int row = 2400;
+  for (const int bytes : {8, 64, 128, 256, 1024}) {
+    for (int count = 4; count * bytes <= options.largest; count *= 4) {
+      const Windows windows(std::int64_t{count} * row);
+      std::vector<char> data(static_cast<std::size_t>(count) * static_cast<std::size_t>(bytes));
+      MPI_Datatype column;
+      MPI_Type_vector(count, bytes, row, MPI_BYTE, &column);
+      MPI_Type_commit(&column);
+      const auto measure = [&](const std::string& name, auto&& operation) {
+        const double us = us_per_round(options.rounds, [&] {
+          MPI_Win_fence(0, windows.win);
+          if (bench::rank == 0)
+            operation(data.data(), count * bytes, MPI_BYTE, 1, 0, 1, column, windows.win);
+          MPI_Win_fence(0, windows.win);
+        });
+        bench::figure((name + "_column_" + std::to_string(bytes) + "_us").c_str(), count, us);
+      };
+      measure("put", MPI_Put);
+      measure("get", MPI_Get);
+      MPI_Type_free(&column);
+    }
+  }
+}
+
 // Windows of 64 puts or gets in an epoch; two-sided, of sends into receives that are posted, with a
 // short answer to each window.
 void bandwidth(const Options& options) {
@@ -344,7 +371,7 @@ struct Experiment {
 constexpr Experiment experiments[] = {
     {"latency", latency, 2}, {"bandwidth", bandwidth, 2}, {"synchronization", synchronization, 2},
     {"overlap", overlap, 2}, {"skew", skew, 2},           {"origins", origins, 0},
-    {"atomics", atomics, 2}, {"strided", strided, 2}};
+    {"atomics", atomics, 2}, {"strided", strided, 2},     {"columns", columns, 2}};
 
 const Experiment* find(std::string_view name) {
   for (const Experiment& each : experiments)
@@ -371,7 +398,7 @@ int main(int argc, char** argv) {
       std::fprintf(
           stderr,
           "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
-          "latency, bandwidth, synchronization, overlap, skew, atomics or strided on 2 "
+          "latency, bandwidth, synchronization, overlap, skew, atomics, strided or columns on 2 "
           "ranks, or origins on 2 or more; then, if not 20 and 262144, positive numbers of rounds "
           "and bytes\n",
           argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);

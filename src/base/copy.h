@@ -17,6 +17,9 @@ void copy_many(void* to, const void* from, std::size_t bytes);
 // So many bytes were read or written one by one, in another way than by copy().
 void touched(std::size_t bytes);
 
+// So few copy() copies without a call, and without a charge: loops that copy many say touched().
+constexpr std::size_t few_bytes = 32;
+
 // Copies bytes, which may overlap; a few of them without a call.
 [[gnu::always_inline]] inline void copy(void* target, const void* source, std::size_t bytes) {
   auto* const to = static_cast<std::byte*>(target);
@@ -32,7 +35,7 @@ void touched(std::size_t bytes);
   struct Sixteen {
     std::uint64_t words[2];
   };
-  if (bytes > 32)
+  if (bytes > few_bytes)
     copy_many(to, from, bytes);
   else if (bytes >= 16)
     overlapping(Sixteen{});

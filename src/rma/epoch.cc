@@ -122,17 +122,21 @@ void Window::post_flush(Target& target) {
     if (posted(target, [&] { return network.flush(link, target.cookie()); }) == Posted::pending)
       ++target.pending;
   };
-  if (target.by_messages && target.unlanded) {
-    target.unlanded = false;
-    if (messages_->flush(target.rank, target) == Posted::pending) ++target.pending;
-  }
+  if (target.by_messages) target.unserved |= std::exchange(target.unlanded, false);
   flush(target.unlanded, *target.peer->transport, *target.link);
   if (target.atomics_network != nullptr)
     flush(target.atomics_unlanded, *target.atomics_network, *target.atomics_link);
 }
 
+// The same of the target, which has to answer.
+void Window::flush_messages(Target& target) {
+  if (!std::exchange(target.unserved, false)) return;
+  if (messages_->flush(target.rank, target) == Posted::pending) ++target.pending;
+}
+
 void Window::wait_landed(Target& target) {
   post_flush(target);
+  flush_messages(target);
   wait_idle(target);
 }
 
@@ -144,8 +148,10 @@ void Window::wait_for_touched() {
 
 void Window::flush_touched() {
   // Another thread may open one more, or unlock one, while this one waits.
-  for (std::size_t i = 0; i < touched_.size(); ++i)
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
     post_flush(*touched_[i]);
+    flush_messages(*touched_[i]);
+  }
   wait_for_touched();
   for (const Target* const target : touched_)
     check_alive(*target);
@@ -213,6 +219,7 @@ void Window::fence(bool alone, bool access_follows) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
   }
+  if (may_scatter_ && messages_ == nullptr) begin_messages();
   close_all();
   if (!alone) meet_all();
   access_ = access_follows ? Access::fence : Access::none;

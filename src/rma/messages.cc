@@ -27,9 +27,11 @@ constexpr std::int32_t flushed_tag = -13;
 
 struct Messages::Waited {
   Messages* owner;
-  MemoryWaiter* waiter;        // null: nobody
-  int from = -1;               // of data of a put that arrive here: the origin
-  std::vector<std::byte> copy; // what is sent, if it is not the user's memory
+  MemoryWaiter* waiter = nullptr;   // null: nobody
+  int from = -1;                    // of data of a put that arrive here: the origin
+  std::vector<std::byte> copy = {}; // what is sent or received, if it is not the user's memory
+  Header header = {};               // of put_runs that arrive here
+  std::uint64_t copied = 0;         // counted in copied_
 
   static void on_done(Request& request, void* argument) noexcept {
     const std::unique_ptr<Waited> self(static_cast<Waited*>(argument));
@@ -37,6 +39,9 @@ struct Messages::Waited {
     const bool ok = request.status.error == MPI_SUCCESS;
     owner.engine_.release(&request);
     --owner.waited_;
+    owner.copied_ -= self->copied;
+    if (ok && self->header.kind == Kind::put_runs_long)
+      owner.spread(self->copy.data(), self->header);
     if (self->waiter != nullptr) self->waiter->on_done(ok);
     if (self->from >= 0) owner.arrived(self->from);
   }
@@ -44,6 +49,7 @@ struct Messages::Waited {
   static Posted follow(std::unique_ptr<Waited> what, Request* request) {
     if (request == nullptr) return Posted::done;
     ++what->owner->waited_;
+    what->owner->copied_ += what->copied;
     if (request->complete) {
       what->waiter = nullptr; // told by what is returned
       on_done(*request, what.release());
@@ -83,6 +89,13 @@ Messages::~Messages() {
   });
 }
 
+Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited> waited,
+                                const void* data, std::size_t bytes) {
+  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, tag},
+                                     bytes_of(data, bytes), engine::SendMode::standard);
+  return Waited::follow(std::move(waited), sent);
+}
+
 engine::Data Messages::bytes_of(const void* memory, std::size_t bytes) const {
   return {const_cast<void*>(memory), static_cast<MPI_Count>(bytes), &byte_};
 }
@@ -91,57 +104,118 @@ std::byte* Messages::at(std::uint64_t place) const {
   return memory_ != nullptr ? memory_ + place : reinterpret_cast<std::byte*>(place);
 }
 
+// Calls visit(memory, where it is packed, bytes) for each piece of the runs.
+template <class Visit>
+void Messages::for_each_piece(const std::byte* runs, std::size_t count, Visit&& visit) const {
+  std::size_t packed = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Run run;
+    std::memcpy(&run, runs + i * sizeof run, sizeof run);
+    if (run.bytes <= base::few_bytes) base::touched(std::size_t{run.bytes} * run.count);
+    std::byte* there = at(run.place);
+    for (std::uint32_t piece = 0; piece < run.count; ++piece) {
+      visit(there, packed, std::size_t{run.bytes});
+      packed += run.bytes;
+      there += run.stride;
+    }
+  }
+}
+
+// What put_runs() has packed, to where it belongs.
+void Messages::spread(const std::byte* packed, const Header& header) const {
+  const std::byte* const runs = packed + header.bytes - header.place * sizeof(Run);
+  for_each_piece(runs, header.place, [&](std::byte* there, std::size_t at, std::size_t bytes) {
+    base::copy(there, packed + at, bytes);
+  });
+}
+
+// What get_runs() has asked for, packed.
+std::vector<std::byte> Messages::collect(const std::byte* runs, const Header& header) const {
+  std::vector<std::byte> packed(header.bytes);
+  for_each_piece(runs, header.place,
+                 [&](const std::byte* there, std::size_t at, std::size_t bytes) {
+                   base::copy(packed.data() + at, there, bytes);
+                 });
+  return packed;
+}
+
 // --- The origin.
 
-void Messages::request(int to, Header header, const void* data) {
+bool Messages::is_busy() const {
+  return waited_ >= most_under_way || copied_ >= most_copied;
+}
+
+void Messages::request(int to, Header header, const void* data, std::size_t bytes) {
   header.number = requested_[to]++;
-  const std::size_t with = header.kind == Kind::put ? header.bytes : 0;
-  auto out = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
-  out->copy.resize(sizeof header + with);
+  auto out = std::make_unique<Waited>(Waited{.owner = this});
+  out->copy.resize(sizeof header + bytes);
   std::memcpy(out->copy.data(), &header, sizeof header);
-  base::copy(out->copy.data() + sizeof header, data, with);
-  const engine::Data message = bytes_of(out->copy.data(), out->copy.size());
-  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, request_tag},
-                                     message, engine::SendMode::standard);
-  Waited::follow(std::move(out), sent);
+  base::copy(out->copy.data() + sizeof header, data, bytes);
+  const std::byte* const message = out->copy.data();
+  send(to, request_tag, std::move(out), message, sizeof header + bytes);
 }
 
 Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
-  if (waited_ >= most_under_way) return Posted::busy;
+  if (is_busy()) return Posted::busy;
   if (bytes <= longest_inline_) {
-    request(to, {Kind::put, 0, place, bytes}, from);
+    request(to, {Kind::put, 0, place, bytes}, from, bytes);
     return Posted::done;
   }
-  request(to, {Kind::put_long, 0, place, bytes}, nullptr);
-  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
-  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, data_tag},
-                                     bytes_of(from, bytes), engine::SendMode::standard);
-  return Waited::follow(std::move(waited), sent);
+  request(to, {Kind::put_long, 0, place, bytes});
+  return send(to, data_tag, std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter}),
+              from, bytes);
 }
 
 Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
                                MemoryWaiter& waiter) {
-  if (waited_ >= most_under_way) return Posted::busy;
-  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
+  if (is_busy()) return Posted::busy;
+  auto waited = std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter});
   Request* const received =
       engine_.receive(&peer(from), Envelope{team_.context, from, answer_tag}, bytes_of(to, bytes));
   const Posted posted = Waited::follow(std::move(waited), received);
-  request(from, {Kind::get, 0, place, bytes}, nullptr);
+  request(from, {Kind::get, 0, place, bytes});
+  return posted;
+}
+
+Messages::Posted Messages::put_runs(int to, std::vector<std::byte>& packed, std::size_t runs) {
+  if (is_busy()) return Posted::busy;
+  const std::size_t bytes = packed.size();
+  if (bytes <= longest_inline_) {
+    request(to, {Kind::put_runs, 0, runs, bytes}, packed.data(), bytes);
+    packed.clear();
+    return Posted::done;
+  }
+  request(to, {Kind::put_runs_long, 0, runs, bytes});
+  auto waited = std::make_unique<Waited>(
+      Waited{.owner = this, .copy = std::exchange(packed, {}), .copied = bytes});
+  const std::byte* const message = waited->copy.data();
+  send(to, data_tag, std::move(waited), message, bytes);
+  return Posted::done; // of the user's memory nothing is in use
+}
+
+Messages::Posted Messages::get_runs(int from, std::span<const Run> runs, void* to,
+                                    std::size_t bytes, MemoryWaiter& waiter) {
+  if (is_busy()) return Posted::busy;
+  auto waited = std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter, .copied = bytes});
+  Request* const received =
+      engine_.receive(&peer(from), Envelope{team_.context, from, answer_tag}, bytes_of(to, bytes));
+  const Posted posted = Waited::follow(std::move(waited), received);
+  request(from, {Kind::get_runs, 0, runs.size(), bytes}, runs.data(), runs.size_bytes());
   return posted;
 }
 
 Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
-  auto waited = std::make_unique<Waited>(Waited{this, &waiter, -1, {}});
+  auto waited = std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter});
   Request* const received =
       engine_.receive(&peer(to), Envelope{team_.context, to, flushed_tag}, bytes_of(nullptr, 0));
   const Posted posted = Waited::follow(std::move(waited), received);
-  request(to, {Kind::flush, 0, 0, 0}, nullptr);
+  request(to, {Kind::flush, 0, 0, 0});
   return posted;
 }
 
 void Messages::tell(int to, std::size_t offset, Counter value) {
-  request(to, {Kind::tell, 0, offset, value}, nullptr);
+  request(to, {Kind::tell, 0, offset, value});
 }
 
 // --- The target.
@@ -200,20 +274,21 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
   case Kind::put:
     base::copy(at(header.place), data, header.bytes);
     return;
-  case Kind::put_long: {
-    ++arriving_[from].puts;
-    auto waited = std::make_unique<Waited>(Waited{this, nullptr, from, {}});
-    Request* const received = engine_.receive(&peer(from), Envelope{team_.context, from, data_tag},
-                                              bytes_of(at(header.place), header.bytes));
-    Waited::follow(std::move(waited), received);
+  case Kind::put_runs:
+    spread(data, header);
     return;
-  }
-  case Kind::get: {
-    auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
-    Request* const sent =
-        engine_.send(peer(from), Envelope{team_.context, team_.rank, answer_tag},
-                     bytes_of(at(header.place), header.bytes), engine::SendMode::standard);
-    Waited::follow(std::move(waited), sent);
+  case Kind::put_long:
+  case Kind::put_runs_long:
+    receive(from, header);
+    return;
+  case Kind::get:
+    send(from, answer_tag, std::make_unique<Waited>(Waited{.owner = this}), at(header.place),
+         header.bytes);
+    return;
+  case Kind::get_runs: {
+    auto waited = std::make_unique<Waited>(Waited{.owner = this, .copy = collect(data, header)});
+    const std::byte* const copy = waited->copy.data();
+    send(from, answer_tag, std::move(waited), copy, header.bytes);
     return;
   }
   case Kind::flush:
@@ -227,16 +302,25 @@ void Messages::serve(int from, const Header& header, const std::byte* data) {
     waiting->second.behind.push_back(header);
 }
 
+// The data of a put, behind the request.
+void Messages::receive(int from, const Header& header) {
+  ++arriving_[from].puts;
+  auto waited = std::make_unique<Waited>(Waited{.owner = this, .from = from, .header = header});
+  const bool in_place = header.kind == Kind::put_long;
+  if (!in_place) waited->copy.resize(header.bytes);
+  std::byte* const to = in_place ? at(header.place) : waited->copy.data();
+  Request* const received = engine_.receive(&peer(from), Envelope{team_.context, from, data_tag},
+                                            bytes_of(to, header.bytes));
+  Waited::follow(std::move(waited), received);
+}
+
 // All that came before from this origin has landed.
 void Messages::answer(int from, const Header& header) {
   if (header.kind == Kind::tell) {
     control_[header.place] = static_cast<std::byte>(header.bytes);
     return;
   }
-  auto waited = std::make_unique<Waited>(Waited{this, nullptr, -1, {}});
-  Request* const sent = engine_.send(peer(from), Envelope{team_.context, team_.rank, flushed_tag},
-                                     bytes_of(nullptr, 0), engine::SendMode::standard);
-  Waited::follow(std::move(waited), sent);
+  send(from, flushed_tag, std::make_unique<Waited>(Waited{.owner = this}), nullptr, 0);
 }
 
 void Messages::arrived(int from) noexcept {

@@ -11,14 +11,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace macadam::rma {
 
+// Pieces of one length at equal distances: the first at a place of a rank of the window.
+struct Run {
+  std::uint64_t place;
+  std::int64_t stride;
+  std::uint32_t bytes; // of each
+  std::uint32_t count;
+};
+
 // Accesses by messages, which the target serves when it makes progress: what Jiang et al. compare
-// with (section "Current Send/Receive-Based Design"), chosen by the setting `protocols`; and the
-// only way to memory of a neighbour that the kernel does not let us copy. One for a window, on each
-// rank.
+// with (section "Current Send/Receive-Based Design"), chosen by the setting `protocols`; the only
+// way to memory of a neighbour that the kernel does not let us copy; and the fastest to many short
+// pieces of a target that waits anyway (scattered.h). One for a window, on each rank.
 class Messages {
  public:
   using Posted = engine::Posted;
@@ -41,21 +51,42 @@ class Messages {
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted flush(int to, engine::MemoryWaiter& waiter);
+  // As put(): many pieces. `packed` is all of their data, in order, and behind them as many runs,
+  // which tell where they belong; taken unless busy.
+  Posted put_runs(int to, std::vector<std::byte>& packed, std::size_t runs);
+  // As get(): the data of all runs, of which there are `bytes`, packed.
+  Posted get_runs(int from, std::span<const Run> runs, void* to, std::size_t bytes,
+                  engine::MemoryWaiter& waiter);
   // Writes `value` at an offset in the control block of rank `to`, once all before has landed.
   void tell(int to, std::size_t offset, Counter value);
 
  private:
-  enum class Kind : std::uint32_t { put, put_long, get, flush, tell };
+  static constexpr std::size_t room_inline = 4000; // bytes of data in the request itself
+
+ public:
+  static constexpr std::size_t most_runs_of_get = room_inline / sizeof(Run);
+
+ private:
+  enum class Kind : std::uint32_t {
+    put,
+    put_long,
+    put_runs,
+    put_runs_long,
+    get,
+    get_runs,
+    flush,
+    tell
+  };
   struct Header {
     Kind kind;
     std::uint32_t number; // of the request, among those of this origin to this target
-    std::uint64_t place;
-    std::uint64_t bytes; // of tell: the value
+    std::uint64_t place;  // of runs: how many
+    std::uint64_t bytes;  // of tell: the value
   };
-  static constexpr std::size_t room_inline = 4000; // bytes of data in the request itself
   // So that an epoch's memory does not grow with its operations.
   static constexpr std::uint64_t most_under_way = 1024;
-  // Requests that may come while one is served.
+  static constexpr std::uint64_t most_copied = 1 << 20; // bytes, here or at the targets
+  // For requests that may come while one is served.
   struct Slot {
     Messages* owner = nullptr;
     engine::ReceiveRequest* receive = nullptr;
@@ -73,15 +104,23 @@ class Messages {
 
   engine::Peer& peer(int rank) { return engine_.peer((*team_.local)[rank]); }
   engine::Data bytes_of(const void* memory, std::size_t bytes) const;
-  void request(int to, Header header, const void* data);
-  void send(int to, std::int32_t tag, const void* data, std::size_t bytes);
+  [[nodiscard]] bool is_busy() const;
+  void request(int to, Header header, const void* data = nullptr, std::size_t bytes = 0);
+  // The message is in `waited`, or the user's.
+  Posted send(int to, std::int32_t tag, std::unique_ptr<Waited> waited, const void* data,
+              std::size_t bytes);
   void listen(Slot& slot);
   bool take(Slot& slot);
   void serve(int from, const std::byte* request);
   void serve(int from, const Header& header, const std::byte* data);
+  void receive(int from, const Header& header);
   void answer(int from, const Header& header);
   void arrived(int from) noexcept;
   std::byte* at(std::uint64_t place) const;
+  template <class Visit>
+  void for_each_piece(const std::byte* runs, std::size_t count, Visit&& visit) const;
+  void spread(const std::byte* packed, const Header& header) const;
+  std::vector<std::byte> collect(const std::byte* runs, const Header& header) const;
 
   engine::Engine& engine_;
   Waiting& waiting_;
@@ -95,6 +134,7 @@ class Messages {
   std::map<int, Arriving> arriving_;
   std::array<Slot, 4> slots_;
   std::uint64_t waited_ = 0; // under way
+  std::uint64_t copied_ = 0; // bytes of runs that are
 };
 
 } // namespace macadam::rma

@@ -23,7 +23,7 @@ Counter Window::counter(std::size_t offset) const {
 
 // Behind the data, whichever way they go.
 void Window::send_notification(Target& target, std::size_t offset, Counter value) {
-  if (target.by_messages) return messages_->tell(target.rank, offset, value);
+  if (target.by_messages || target.unserved) return messages_->tell(target.rank, offset, value);
   if (target.control_here != nullptr) {
     auto* const counter = reinterpret_cast<Counter*>(target.control_here + offset);
     std::atomic_ref(*counter).store(value, std::memory_order_release);
@@ -65,6 +65,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
     Target& it = target(origin);
     if (!unchecked) send_notification(it, layout_.posted(rank()), ++it.posts_sent);
   }
+  if (may_scatter_ && messages_ == nullptr) begin_messages();
   exposed_ = true;
   origins_ = std::move(origins);
 }
@@ -72,6 +73,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
 void Window::start(std::vector<int> targets, bool unchecked) {
   check_no_access("MPI_Win_start");
   check_no_fence_access("MPI_Win_start");
+  if (may_scatter_ && messages_ == nullptr) begin_messages();
   access_ = Access::started;
   unchecked_ = unchecked;
   targets_started_ = std::move(targets);
@@ -99,12 +101,13 @@ void Window::complete() {
   }
   for (const int each : targets_started_) {
     Target& it = opened(each);
-    if (!orders_writes(it)) post_flush(it);
+    if (!orders_writes(it) || it.unserved) post_flush(it);
   }
   for (const int each : targets_started_) {
     Target& it = target(each);
-    if (!orders_writes(it) || is_fetching(it)) wait_idle(it);
+    if (!orders_writes(it) || it.unserved || is_fetching(it)) wait_idle(it);
     send_notification(it, layout_.completed(rank()), ++it.completions_sent);
+    it.unserved = false;
   }
   access_ = Access::none;
   for (Target* const it : touched_) {

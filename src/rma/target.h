@@ -87,6 +87,7 @@ struct alignas(64) Target final : Waiter {
 
   bool open = false;     // accesses belong to the present epoch
   bool unlanded = false; // something was written that flush() has not seen land
+  bool unserved = false; // ... by messages (Scattered), in memory that is reached otherwise too
   bool atomics_unlanded = false;
   bool failed = false;
   bool fetching = false;     // gets may be under way: see Window::is_fetching()

@@ -9,6 +9,7 @@
 #include "rma/messages.h"
 #include "rma/pieces.h"
 #include "rma/post.h"
+#include "rma/scattered.h"
 #include "rma/window.h"
 
 #include <algorithm>
@@ -180,18 +181,22 @@ void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at
 // A put or get as a whole, of memory that is not mapped.
 void Window::move(Target& target, Direction direction, const Data& origin, const Place& place,
                   const Reach& to, Waiter& waiter) {
-  ++(target.by_messages ? counters_.by_target : counters_.by_network);
+  const bool scattered = Scattered::suits(*this, target, direction, place);
+  ++(scattered || target.by_messages ? counters_.by_target : counters_.by_network);
   if (is_one_segment(origin, place)) {
     return direction == Direction::read
                ? read(target, origin.address, to, 0, origin.bytes(), waiter)
                : write(target, origin.address, to, 0, origin.bytes(), waiter);
   }
+  const auto move_all = [&](auto&& by) {
+    for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+      by.add(ours, at, bytes);
+    });
+    by.end();
+  };
+  if (scattered) return move_all(Scattered(*this, target, direction, to, waiter));
   if (takes_blocks(target, to)) return move_blocks(target, direction, origin, place, to, waiter);
-  Pieces pieces(*this, target, direction, to, waiter, around(origin));
-  for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
-    pieces.add(ours, at, bytes);
-  });
-  pieces.end();
+  move_all(Pieces(*this, target, direction, to, waiter, around(origin)));
 }
 
 bool Window::put(const Data& origin, const Place& place, Operation* operation) {

@@ -130,10 +130,15 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   const bool shared = memory == Memory::apart || memory == Memory::together;
   if (size() > 1 && needed && !shared) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
-    messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
-                                           memory == Memory::attached ? nullptr : memory_, control_,
-                                           prefers_messages_);
+    begin_messages();
   }
+  may_scatter_ = size() > 1 && !shared && !data_by_processor_ && !prefers_messages_;
+}
+
+void Window::begin_messages() {
+  messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
+                                         memory_is_ == Memory::attached ? nullptr : memory_,
+                                         control_, prefers_messages_);
 }
 
 // What another keeps of it is read from there, once all have joined.

@@ -209,6 +209,7 @@ class Window {
   enum class Direction : std::uint8_t { write, read };
   class FailureProbe; // post.h
   class Pieces;       // pieces.h
+  class Scattered;    // scattered.h
 
   // window.cc
   Target& target(int rank) {
@@ -218,6 +219,7 @@ class Window {
   Target& meet(int rank);
   [[nodiscard]] Exposure exposure_of(int rank);
   void find_memory(Target& target, const Exposure& exposure);
+  void begin_messages();
   [[nodiscard]] BothKeys register_both(void* memory, std::size_t bytes);
   void deregister_both(const BothKeys& keys) noexcept;
 
@@ -227,6 +229,7 @@ class Window {
   void close(Target& target);
   void close_all();
   void post_flush(Target& target);
+  void flush_messages(Target& target);
   void wait_landed(Target& target);
   void wait_for_touched();
   void flush_touched();
@@ -374,6 +377,7 @@ class Window {
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
   const datatype::Type& byte_;
   const bool prefers_messages_;
+  bool may_scatter_ = false;           // see Scattered
   std::unique_ptr<Messages> messages_; // null: nobody needs them
   Counters& counters_;                 // of the process
 };

@@ -127,7 +127,7 @@ macadam_program(progress/counters RANKS 2 LABELS quick)
 macadam_program(progress/waiting RANKS 2 8)
 
 macadam_program(rma/basic RANKS 1 2 4 TIMEOUT 120 LABELS quick)
-macadam_program(rma/pieces RANKS 1 2 3 LABELS quick)
+macadam_program(rma/pieces RANKS 1 2 3 4 LABELS quick)
 macadam_program(rma/errors RANKS 1 2 4 LABELS quick)
 macadam_program(rma/accumulate RANKS 1 2 4 TIMEOUT 120 LABELS quick)
 macadam_program(rma/dynamic RANKS 1 2 4 LABELS quick)

@@ -132,6 +132,102 @@ void pieces() {
   rma::for_each_kind(pieces_of);
 }
 
+// What a rank does in an epoch: pieces of the neighbour's first `room` bytes are written or read,
+// and behind them a few bytes are written in one piece. As a function of its seed, so that the
+// neighbour knows too.
+class Epoch {
+ public:
+  Epoch(int rank, int number)
+      : random_(static_cast<std::uint64_t>(1000 * rank + number)),
+        bytes_(1 + random_.below(random_.below(3) == 0 ? most : most / 20)),
+        reads_(number % 3 == 2), here_(random_, bytes_), at_(random_, bytes_), ours_(2 * room) {
+    check::fill(ours_.data(), ours_.size(), static_cast<std::uint64_t>(rank + 100 * number));
+  }
+
+  // `displacement` of the neighbour's memory; `there` is what is in it.
+  void access(MPI_Win win, int target, MPI_Aint displacement) {
+    const auto call = [&](auto&& operation) {
+      OK(operation(ours_.data(), 1, here_.type(), target, displacement, 1, at_.type(), win));
+    };
+    reads_ ? call(MPI_Get) : call(MPI_Put);
+    OK(MPI_Put(ours_.data() + room, few, MPI_BYTE, target, displacement + room, few, MPI_BYTE,
+               win));
+  }
+  // The same to a model of that memory.
+  void apply(Bytes& there) const {
+    if (!reads_) at_.unpack(here_.pack(ours_), there);
+    std::copy_n(ours_.begin() + room, few, there.begin() + room);
+  }
+  // After the epoch, which began with `there`.
+  void check_read(const Bytes& there, int rank, int number) const {
+    if (!reads_) return;
+    Bytes expected = Epoch(rank, number).ours_;
+    here_.unpack(at_.pack(there), expected);
+    CHECK(ours_ == expected);
+  }
+
+ private:
+  static constexpr int few = 40;
+
+  Random random_;
+  std::size_t bytes_;
+  bool reads_;
+  Pieces here_, at_;
+  Bytes ours_;
+};
+
+// Epochs that the target ends too, of either kind. `memory` is ours, `displacement` the
+// neighbour's.
+void epochs(MPI_Win win, const unsigned char* memory, MPI_Aint displacement) {
+  const int target = rma::left(), origin = rma::right();
+  MPI_Group all, origins, targets;
+  OK(MPI_Win_get_group(win, &all));
+  OK(MPI_Group_incl(all, 1, &origin, &origins));
+  OK(MPI_Group_incl(all, 1, &target, &targets));
+  Bytes there(2 * room, 0), own(2 * room, 0); // the neighbour's memory, and ours
+  for (int number = 0; number < 30; ++number) {
+    Epoch ours(check::rank, number);
+    if (number % 2 == 0) {
+      OK(MPI_Win_fence(0, win));
+      ours.access(win, target, displacement);
+      OK(MPI_Win_fence(0, win));
+    } else {
+      OK(MPI_Win_post(origins, 0, win));
+      OK(MPI_Win_start(targets, 0, win));
+      ours.access(win, target, displacement);
+      OK(MPI_Win_complete(win));
+      OK(MPI_Win_wait(win));
+    }
+    Epoch(origin, number).apply(own);
+    CHECK(std::equal(own.begin(), own.end(), memory));
+    ours.check_read(there, check::rank, number);
+    ours.apply(there);
+  }
+  for (MPI_Group* const group : {&all, &origins, &targets})
+    OK(MPI_Group_free(group));
+}
+
+void in_epochs() {
+  rma::for_each_kind([](Kind kind) {
+    rma::Window<unsigned char> win(kind, 2 * room);
+    epochs(win, win.data(), 0);
+  });
+}
+
+void attached() {
+  MPI_Win win;
+  OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+  Bytes memory(2 * room, 0);
+  OK(MPI_Win_attach(win, memory.data(), room)); // pieces in one region, the rest in another
+  OK(MPI_Win_attach(win, memory.data() + room, room));
+  MPI_Aint mine, theirs;
+  OK(MPI_Get_address(memory.data(), &mine));
+  OK(MPI_Sendrecv(&mine, 1, MPI_AINT, rma::right(), 0, &theirs, 1, MPI_AINT, rma::left(), 0,
+                  MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  epochs(win, memory.data(), theirs);
+  OK(MPI_Win_free(&win));
+}
+
 // More of them under way than a network takes at once; none has come before the fence.
 void many() {
   constexpr int accesses = 200, count = 500;
@@ -161,5 +257,7 @@ void many() {
 } // namespace
 
 int main(int argc, char** argv) {
-  return check::run(argc, argv, {{"pieces", pieces}, {"many", many}});
+  return check::run(
+      argc, argv,
+      {{"pieces", pieces}, {"in epochs", in_epochs}, {"attached", attached}, {"many", many}});
 }

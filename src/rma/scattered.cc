@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma/scattered.h"
+
+#include "base/copy.h"
+#include "datatype/cursor.h"
+#include "rma/post.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace macadam::rma {
+
+using datatype::PackCursor;
+using datatype::Segment;
+
+namespace {
+
+// What pays for a message, and for copying all data twice: so many pieces, and no longer ones on
+// average. The kernel takes a microsecond and a half for a call, and a third for each piece;
+// networks far less, for a read more than for a write.
+struct Worth {
+  std::size_t fewest;
+  std::size_t longest;
+};
+constexpr Worth kernel_copies{4, 1024};
+constexpr Worth network_writes{16, 128};
+constexpr Worth network_reads{16, 256};
+// What is read is read with the gaps (pieces.h, blocks.cc) if they are shorter.
+constexpr std::size_t worth_of_gaps = 2048;
+// Bytes of a message, so that the target spreads one while others are on their way.
+constexpr std::size_t most_in_message = 16 << 10;
+constexpr std::size_t most_runs_of_put = most_in_message / sizeof(Run);
+
+// The first pieces of a place: how many there are, up to `most`, and how long they are with and
+// without the gaps between them.
+struct Sample {
+  std::size_t pieces = 0;
+  std::size_t bytes = 0;
+  std::size_t span = 0;
+};
+
+Sample sample_of(const Place& place, std::size_t most) {
+  Sample sample;
+  PackCursor theirs(*place.type, nullptr, place.count);
+  std::uintptr_t low = UINTPTR_MAX, high = 0, end = 0;
+  while (sample.pieces < most) {
+    const Segment next = theirs.next_segment();
+    if (next.bytes == 0) break;
+    const auto begin = reinterpret_cast<std::uintptr_t>(next.data);
+    sample.pieces += sample.pieces == 0 || begin != end ? 1 : 0;
+    sample.bytes += static_cast<std::size_t>(next.bytes);
+    end = begin + static_cast<std::size_t>(next.bytes);
+    low = std::min(low, begin);
+    high = std::max(high, end);
+  }
+  sample.span = high - low;
+  return sample;
+}
+
+// Calls copy(memory, bytes) for each of our segments.
+template <class Copy>
+void for_each_of_ours(const std::vector<Segment>& segments, Copy&& copy) {
+  std::size_t few = 0;
+  for (const Segment& segment : segments) {
+    const auto bytes = static_cast<std::size_t>(segment.bytes);
+    if (bytes <= base::few_bytes) few += bytes;
+    copy(segment.data, bytes);
+  }
+  base::touched(few);
+}
+
+} // namespace
+
+bool Window::Scattered::suits(const Window& window, const Target& target, Direction direction,
+                              const Place& place) {
+  if (window.messages_ == nullptr || window.prefers_messages_ || target.rank == window.rank())
+    return false;
+  const bool target_waits = window.access_ == Access::fence || window.access_ == Access::started;
+  if (!target_waits && !target.by_messages) return false;
+  if (place.type->contiguous()) return false;
+  const Worth worth = target.peer->transport->limits().target_blocks > 1 ? kernel_copies
+                      : direction == Direction::read                     ? network_reads
+                                                                         : network_writes;
+  const Sample sample = sample_of(place, worth.fewest);
+  if (sample.pieces < worth.fewest || sample.bytes > sample.pieces * worth.longest) return false;
+  return direction == Direction::write || sample.span > (sample.pieces - 1) * worth_of_gaps;
+}
+
+Window::Scattered::Scattered(Window& window, Target& target, Direction direction, const Reach& to,
+                             Waiter& waiter)
+    : window_(window), target_(target), direction_(direction), to_(to), waiter_(waiter) {}
+
+// What is read, on its way to where it belongs. Ends itself.
+struct Window::Scattered::Collected final : Waiter {
+  Collected(Waiter& waiter, std::vector<Segment> segments, std::size_t bytes)
+      : whole(waiter), ours(std::move(segments)), packed(bytes) {
+    whole.on_posted();
+  }
+  void on_posted() override { ++pending; }
+  void on_done(bool ok) noexcept override {
+    succeeded = succeeded && ok;
+    if (--pending != 0) return;
+    const std::byte* from = packed.data();
+    if (succeeded) {
+      for_each_of_ours(ours, [&](std::byte* to, std::size_t bytes) {
+        base::copy(to, from, bytes);
+        from += bytes;
+      });
+    }
+    whole.on_done(succeeded);
+    delete this;
+  }
+
+  Waiter& whole;
+  std::vector<Segment> ours;
+  std::vector<std::byte> packed;
+  std::uint32_t pending = 1; // who posts it
+  bool succeeded = true;
+};
+
+void Window::Scattered::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+  const bool reads = direction_ == Direction::read;
+  if (bytes >= most_in_message)
+    return reads ? window_.read(target_, ours, to_, at, bytes, waiter_)
+                 : window_.write(target_, ours, to_, at, bytes, waiter_);
+  const std::size_t most_runs = reads ? Messages::most_runs_of_get : most_runs_of_put;
+  if (bytes_ + bytes > most_in_message || runs_.size() == most_runs) end();
+  const std::uint64_t place = to_.place + static_cast<std::uint64_t>(at);
+  Run* const last = runs_.empty() || runs_.back().bytes != bytes ? nullptr : &runs_.back();
+  if (last != nullptr && last->count == 1)
+    last->stride = static_cast<std::int64_t>(place - last->place);
+  if (last != nullptr &&
+      place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
+    ++last->count;
+  else
+    runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
+  bytes_ += bytes;
+  if (!ours_.empty() && ours_.back().data + ours_.back().bytes == ours)
+    ours_.back().bytes += static_cast<MPI_Count>(bytes);
+  else
+    ours_.push_back({ours, static_cast<MPI_Count>(bytes)});
+}
+
+void Window::Scattered::end() {
+  if (runs_.empty()) return;
+  direction_ == Direction::read ? get() : put();
+  runs_.clear();
+  ours_.clear();
+  bytes_ = 0;
+}
+
+void Window::Scattered::put() {
+  const std::span<const std::byte> runs = std::as_bytes(std::span(runs_));
+  std::vector<std::byte> packed(bytes_ + runs.size());
+  std::byte* to = packed.data();
+  for_each_of_ours(ours_, [&](std::byte* from, std::size_t bytes) {
+    base::copy(to, from, bytes);
+    to += bytes;
+  });
+  base::copy(to, runs.data(), runs.size());
+  (target_.by_messages ? target_.unlanded : target_.unserved) = true;
+  window_.posted(target_,
+                 [&] { return window_.messages_->put_runs(target_.rank, packed, runs_.size()); });
+}
+
+void Window::Scattered::get() {
+  const auto ask = [&](void* to, Waiter& waiter) {
+    if (window_.posted(target_, [&] {
+          return window_.messages_->get_runs(target_.rank, runs_, to, bytes_, waiter);
+        }) == engine::Posted::pending)
+      waiter.on_posted();
+  };
+  if (ours_.size() == 1) return ask(ours_.front().data, waiter_);
+  auto* const collected = new Collected(waiter_, std::exchange(ours_, {}), bytes_);
+  try {
+    ask(collected->packed.data(), *collected);
+  } catch (...) { // the target has ended
+    collected->on_done(false);
+    throw;
+  }
+  collected->on_done(true);
+}
+
+} // namespace macadam::rma

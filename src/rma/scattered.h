@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "rma/messages.h"
+#include "rma/window.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace macadam::rma {
+
+// An access of many short pieces that are apart at the target, as a column of a matrix is, in an
+// epoch that the target ends too (a fence, or post and wait). A network's requests, and the
+// kernel's copies, cost as much for each piece as hundreds of bytes; so the pieces travel together
+// in messages, and the target, which makes progress while it waits for the epoch's end, puts them
+// to their places or collects them.
+class Window::Scattered {
+ public:
+  // Whether an access of memory that is not mapped is better done so.
+  static bool suits(const Window& window, const Target& target, Direction direction,
+                    const Place& place);
+
+  // `waiter` counts what is under way. All arguments outlive it.
+  Scattered(Window& window, Target& target, Direction direction, const Reach& to, Waiter& waiter);
+  Scattered(const Scattered&) = delete;
+  Scattered& operator=(const Scattered&) = delete;
+
+  // `at` the target: from the place on. Throws as Window::put() does.
+  void add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes);
+  // After the last one.
+  void end();
+
+ private:
+  struct Collected;
+
+  void put();
+  void get();
+
+  Window& window_;
+  Target& target_;
+  const Direction direction_;
+  const Reach& to_;
+  Waiter& waiter_;
+  std::vector<Run> runs_; // at the target
+  std::size_t bytes_ = 0; // of them
+  std::vector<datatype::Segment> ours_;
+};
+
+} // namespace macadam::rma
