@@ -36,6 +36,9 @@ def wait_until_idle():
         return
     for node in range(nodes):
         subprocess.run(["ssh", settings.name(node), "pkill", "-KILL", "slurmstepd"], check=False)
+    machines = f"nodename={','.join(map(settings.name, range(nodes)))}"
+    for state in ("state=down", "reason=hung"), ("state=resume",):  # the controller asks again after minutes only
+        subprocess.run(["scontrol", "update", machines, *state], check=True)
     if not waits_until_idle(nodes):
         raise TimeoutError("jobs of Slurm have not left all machines")
     print("cluster: a step manager of Slurm's hung, and was ended", flush=True)
