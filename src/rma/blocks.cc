@@ -68,8 +68,7 @@ bool better_whole(std::span<const Block> blocks) {
 } // namespace
 
 bool Window::takes_blocks(const Target& target, const Reach& to) {
-  return !target.by_messages && to.regions.empty() &&
-         target.peer->transport->limits().target_blocks > 1;
+  return !target.by_messages && to.regions.empty() && kernel_copies(target);
 }
 
 // False: the target has ended, and `waiter` will be told.

@@ -122,7 +122,6 @@ void Window::post_flush(Target& target) {
     if (posted(target, [&] { return network.flush(link, target.cookie()); }) == Posted::pending)
       ++target.pending;
   };
-  if (target.by_messages) target.unserved |= std::exchange(target.unlanded, false);
   flush(target.unlanded, *target.peer->transport, *target.link);
   if (target.atomics_network != nullptr)
     flush(target.atomics_unlanded, *target.atomics_network, *target.atomics_link);
@@ -180,7 +179,7 @@ inline void Window::look_now_and_then() {
 void Window::flush(int rank) {
   Target& it = target(rank);
   check_passive(it, "MPI_Win_flush");
-  if (it.pending != 0 || it.unlanded || it.atomics_unlanded) wait_landed(it);
+  if (it.pending != 0 || it.has_unlanded()) wait_landed(it);
   check_alive(it);
   land_stores();
   look_now_and_then();
@@ -220,6 +219,7 @@ void Window::fence(bool alone, bool access_follows) {
                "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
   }
   if (may_scatter_ && messages_ == nullptr) begin_messages();
+  const End end(*this);
   close_all();
   if (!alone) meet_all();
   access_ = access_follows ? Access::fence : Access::none;
@@ -280,7 +280,7 @@ void Window::unlock(int rank) {
   const bool tells = far && checked && it.atomics_network == it.peer->transport &&
                      !it.by_messages && !is_fetching(it) &&
                      (it.held == Held::shared || orders_writes(it));
-  if (!tells && (it.pending != 0 || it.unlanded || it.atomics_unlanded)) wait_landed(it);
+  if (!tells && (it.pending != 0 || it.has_unlanded())) wait_landed(it);
   if (far || !checked) full_fence(); // else the lock's word does it
   stored_ = false;
   if (--locks_ == 0) access_ = Access::none;

@@ -99,6 +99,7 @@ void Window::complete() {
   if (access_ != Access::started) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_complete without MPI_Win_start");
   }
+  const End end(*this);
   for (const int each : targets_started_) {
     Target& it = opened(each);
     if (!orders_writes(it) || it.unserved) post_flush(it);
@@ -141,6 +142,7 @@ void Window::end_exposure() {
 void Window::wait() {
   check_exposed("MPI_Win_wait");
   const Marked marked(awaits_completions_, true);
+  const End end(*this);
   for (const int origin : origins_) {
     FailureProbe failure_probe;
     waiting_.until_seen([&] { return has_completed(origin, failure_probe); });

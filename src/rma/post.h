@@ -5,6 +5,7 @@
 #include "base/fence.h"
 #include "rma/window.h"
 
+#include <atomic>
 #include <utility>
 
 // What the files of Window share.
@@ -53,6 +54,23 @@ class Window::Turn {
 
  private:
   Target& target_;
+};
+
+// The end of an epoch, for this process. At its beginning all that is deferred is done.
+class Window::End {
+ public:
+  explicit End(Window& window) : window_(window) {
+    window.tell_at_end(window.deferred_.empty() ? AtEnd::waits : AtEnd::copies);
+    if (window.deferred_.empty()) return;
+    window.run_all_deferred();
+    window.tell_at_end(AtEnd::waits);
+  }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+  ~End() { window_.tell_at_end(AtEnd::no); }
+
+ private:
+  Window& window_;
 };
 
 // A wait for what others write. An operation on a rank that has ended fails: so a long wait reads

@@ -23,7 +23,7 @@ struct Worth {
   std::size_t fewest;
   std::size_t longest;
 };
-constexpr Worth kernel_copies{4, 1024};
+constexpr Worth copies{4, 1024};
 constexpr Worth network_writes{16, 128};
 constexpr Worth network_reads{16, 256};
 // What is read is read with the gaps (pieces.h, blocks.cc) if they are shorter.
@@ -74,14 +74,10 @@ void for_each_of_ours(const std::vector<Segment>& segments, Copy&& copy) {
 
 bool Window::Scattered::suits(const Window& window, const Target& target, Direction direction,
                               const Place& place) {
-  if (window.messages_ == nullptr || window.prefers_messages_ || target.rank == window.rank())
-    return false;
-  const bool target_waits = window.access_ == Access::fence || window.access_ == Access::started;
-  if (!target_waits && !target.by_messages) return false;
-  if (place.type->contiguous()) return false;
-  const Worth worth = target.peer->transport->limits().target_blocks > 1 ? kernel_copies
-                      : direction == Direction::read                     ? network_reads
-                                                                         : network_writes;
+  if (place.type->contiguous() || !window.target_waits(target)) return false;
+  const Worth worth = kernel_copies(target)          ? copies
+                      : direction == Direction::read ? network_reads
+                                                     : network_writes;
   const Sample sample = sample_of(place, worth.fewest);
   if (sample.pieces < worth.fewest || sample.bytes > sample.pieces * worth.longest) return false;
   return direction == Direction::write || sample.span > (sample.pieces - 1) * worth_of_gaps;
@@ -159,7 +155,7 @@ void Window::Scattered::put() {
     to += bytes;
   });
   base::copy(to, runs.data(), runs.size());
-  (target_.by_messages ? target_.unlanded : target_.unserved) = true;
+  target_.unserved = true;
   window_.posted(target_,
                  [&] { return window_.messages_->put_runs(target_.rank, packed, runs_.size()); });
 }

@@ -17,7 +17,7 @@ namespace macadam::rma {
 // to their places or collects them.
 class Window::Scattered {
  public:
-  // Whether an access of memory that is not mapped is better done so.
+  // Whether an access of memory that messages need not reach is better done so.
   static bool suits(const Window& window, const Target& target, Direction direction,
                     const Place& place);
 

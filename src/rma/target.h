@@ -70,6 +70,7 @@ struct alignas(64) Target final : Waiter {
     --pending;
     failed = failed || !ok;
   }
+  [[nodiscard]] bool has_unlanded() const { return unlanded || unserved || atomics_unlanded; }
   // As far as is known.
   [[nodiscard]] bool has_ended() const {
     return failed || peer->state == engine::PeerState::failed;
@@ -87,7 +88,7 @@ struct alignas(64) Target final : Waiter {
 
   bool open = false;     // accesses belong to the present epoch
   bool unlanded = false; // something was written that flush() has not seen land
-  bool unserved = false; // ... by messages (Scattered), in memory that is reached otherwise too
+  bool unserved = false; // ... by messages
   bool atomics_unlanded = false;
   bool failed = false;
   bool fetching = false;     // gets may be under way: see Window::is_fetching()

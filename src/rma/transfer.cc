@@ -56,6 +56,10 @@ Reach Window::reach(Target& target, const Place& place) {
 
 namespace {
 
+// Bytes up to which a message to a target that is not there yet may wait for it: what takes longer
+// is deferred (deferred.cc).
+constexpr std::size_t most_at_once = 64 << 10;
+
 bool is_one_segment(const Data& origin, const Place& place) {
   return origin.type->contiguous() && place.type->contiguous();
 }
@@ -140,61 +144,87 @@ bool Window::end(Operation* operation) {
   return operation == nullptr || --operation->pending_ == 0;
 }
 
+// Whether the target comes to the end of the present epoch too, and serves messages until then.
+bool Window::target_waits(const Target& target) const {
+  return messages_ != nullptr && !prefers_messages_ && target.rank != rank() &&
+         (access_ == Access::fence || access_ == Access::started);
+}
+
+void Window::put_by_message(Target& target, const void* from, std::uint64_t place,
+                            std::size_t bytes, Waiter& waiter) {
+  target.unserved = true;
+  if (posted(target, [&] { return messages_->put(target.rank, from, place, bytes, waiter); }) ==
+      Posted::pending)
+    waiter.on_posted();
+}
+
+void Window::get_by_message(Target& target, void* to, std::uint64_t place, std::size_t bytes,
+                            Waiter& waiter) {
+  if (posted(target, [&] { return messages_->get(target.rank, to, place, bytes, waiter); }) ==
+      Posted::pending)
+    waiter.on_posted();
+}
+
 // One segment, by whatever reaches the target; `waiter` counts what is under way.
 void Window::write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
                    std::size_t bytes, Waiter& waiter) {
+  const auto offset = static_cast<std::uint64_t>(at);
+  if (target.by_messages) return put_by_message(target, from, to.place + offset, bytes, waiter);
   target.unlanded = true;
   stored_ |= !to.regions.empty(); // of which some may be mapped
-  const auto offset = static_cast<std::uint64_t>(at);
-  const auto post = [&](auto&& post_it) {
-    if (posted(target, post_it) == Posted::pending) waiter.on_posted();
-  };
-  if (target.by_messages)
-    return post(
-        [&] { return messages_->put(target.rank, from, to.place + offset, bytes, waiter); });
   for_each_key(target, to, offset, bytes, [&](RemoteMemory there, std::size_t done, std::size_t n) {
-    post([&] {
-      return target.peer->transport->write(*target.link, static_cast<const std::byte*>(from) + done,
-                                           there, n, waiter.cookie());
-    });
+    if (posted(target, [&] {
+          return target.peer->transport->write(
+              *target.link, static_cast<const std::byte*>(from) + done, there, n, waiter.cookie());
+        }) == Posted::pending)
+      waiter.on_posted();
   });
 }
 
 void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
                   Waiter& waiter) {
   const auto offset = static_cast<std::uint64_t>(at);
-  const auto post = [&](auto&& post_it) {
-    if (posted(target, post_it) == Posted::pending) waiter.on_posted();
-  };
-  if (target.by_messages)
-    return post(
-        [&] { return messages_->get(target.rank, to, from.place + offset, bytes, waiter); });
-  for_each_key(target, from, offset, bytes,
-               [&](RemoteMemory there, std::size_t done, std::size_t n) {
-                 post([&] {
-                   return target.peer->transport->read(
-                       *target.link, static_cast<std::byte*>(to) + done, there, n, waiter.cookie());
-                 });
-               });
+  if (target.by_messages) return get_by_message(target, to, from.place + offset, bytes, waiter);
+  for_each_key(
+      target, from, offset, bytes, [&](RemoteMemory there, std::size_t done, std::size_t n) {
+        if (posted(target, [&] {
+              return target.peer->transport->read(*target.link, static_cast<std::byte*>(to) + done,
+                                                  there, n, waiter.cookie());
+            }) == Posted::pending)
+          waiter.on_posted();
+      });
 }
 
 // A put or get as a whole, of memory that is not mapped.
 void Window::move(Target& target, Direction direction, const Data& origin, const Place& place,
                   const Reach& to, Waiter& waiter) {
-  const bool scattered = Scattered::suits(*this, target, direction, place);
-  ++(scattered || target.by_messages ? counters_.by_target : counters_.by_network);
-  if (is_one_segment(origin, place)) {
-    return direction == Direction::read
-               ? read(target, origin.address, to, 0, origin.bytes(), waiter)
-               : write(target, origin.address, to, 0, origin.bytes(), waiter);
+  const std::size_t bytes = origin.bytes();
+  const bool whole = is_one_segment(origin, place);
+  const bool may_choose = whole && kernel_copies(target) && target_waits(target);
+  if (may_choose && !target.by_messages && bytes > most_at_once) {
+    deferred_.push_back({&target, direction, origin.address, to, bytes});
+    return;
+  }
+  const bool by_message = target.by_messages ||
+                          (whole ? may_choose : Scattered::suits(*this, target, direction, place));
+  ++(by_message ? counters_.by_target : counters_.by_network);
+  const bool reads = direction == Direction::read;
+  if (whole && by_message) {
+    return reads ? get_by_message(target, origin.address, to.place, bytes, waiter)
+                 : put_by_message(target, origin.address, to.place, bytes, waiter);
+  }
+  if (whole) {
+    return reads ? read(target, origin.address, to, 0, bytes, waiter)
+                 : write(target, origin.address, to, 0, bytes, waiter);
   }
   const auto move_all = [&](auto&& by) {
-    for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
-      by.add(ours, at, bytes);
+    for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t n) {
+      by.add(ours, at, n);
     });
     by.end();
   };
-  if (scattered) return move_all(Scattered(*this, target, direction, to, waiter));
+  if (by_message && !prefers_messages_)
+    return move_all(Scattered(*this, target, direction, to, waiter));
   if (takes_blocks(target, to)) return move_blocks(target, direction, origin, place, to, waiter);
   move_all(Pieces(*this, target, direction, to, waiter, around(origin)));
 }

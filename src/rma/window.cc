@@ -211,6 +211,7 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
 
 void Window::leave() {
   if (access_ == Access::fence) {
+    const End end(*this);
     close_all();
     access_ = Access::none;
   }

@@ -210,6 +210,7 @@ class Window {
   class FailureProbe; // post.h
   class Pieces;       // pieces.h
   class Scattered;    // scattered.h
+  class End;          // post.h
 
   // window.cc
   Target& target(int rank) {
@@ -304,12 +305,34 @@ class Window {
 
   // transfer.cc
   [[nodiscard]] Reach reach(Target& target, const Place& place);
+  [[nodiscard]] static bool kernel_copies(const Target& target) {
+    return target.peer->transport->limits().target_blocks > 1;
+  }
+  [[nodiscard]] bool target_waits(const Target& target) const;
+  void put_by_message(Target& target, const void* from, std::uint64_t place, std::size_t bytes,
+                      Waiter& waiter);
+  void get_by_message(Target& target, void* to, std::uint64_t place, std::size_t bytes,
+                      Waiter& waiter);
   void write(Target& target, const void* from, const Reach& to, std::ptrdiff_t at,
              std::size_t bytes, Waiter& waiter);
   void read(Target& target, void* to, const Reach& from, std::ptrdiff_t at, std::size_t bytes,
             Waiter& waiter);
   void move(Target& target, Direction direction, const Data& origin, const Place& place,
             const Reach& to, Waiter& waiter);
+
+  // deferred.cc
+  struct Deferred {
+    Target* target;
+    Direction direction;
+    void* ours;
+    Reach to;
+    std::size_t bytes;
+  };
+  [[nodiscard]] std::uint8_t at_end_word(AtEnd where) const;
+  [[nodiscard]] AtEnd at_end(const Target& target) const;
+  void tell_at_end(AtEnd where);
+  void run_deferred(const Deferred& what, bool by_message);
+  void run_all_deferred();
 
   // blocks.cc
   [[nodiscard]] static bool takes_blocks(const Target& target, const Reach& to);
@@ -351,6 +374,7 @@ class Window {
   int first_with_memory_ = 0;
   Targets targets_;
   std::vector<Target*> touched_;      // opened in the present epoch
+  std::vector<Deferred> deferred_;    // to its end
   bool atomics_by_processor_ = false; // else by the network that connects all
   bool data_by_processor_ = false;    // ... short accumulates too, without the lock
   Memory memory_is_ = Memory::own;

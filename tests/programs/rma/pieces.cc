@@ -132,45 +132,47 @@ void pieces() {
   rma::for_each_kind(pieces_of);
 }
 
-// What a rank does in an epoch: pieces of the neighbour's first `room` bytes are written or read,
-// and behind them a few bytes are written in one piece. As a function of its seed, so that the
-// neighbour knows too.
+// What a rank writes or reads of its neighbour's memory in an epoch: pieces of the first `room`
+// bytes, and behind them bytes in one piece. As a function of its seed, so that the neighbour knows
+// too.
 class Epoch {
  public:
   Epoch(int rank, int number)
       : random_(static_cast<std::uint64_t>(1000 * rank + number)),
         bytes_(1 + random_.below(random_.below(3) == 0 ? most : most / 20)),
-        reads_(number % 3 == 2), here_(random_, bytes_), at_(random_, bytes_), ours_(2 * room) {
+        whole_(1 + random_.below(random_.below(3) == 0 ? room : 10'000)), reads_(number % 3 == 2),
+        here_(random_, bytes_), at_(random_, bytes_), ours_(2 * room) {
     check::fill(ours_.data(), ours_.size(), static_cast<std::uint64_t>(rank + 100 * number));
   }
 
   // `displacement` of the neighbour's memory; `there` is what is in it.
   void access(MPI_Win win, int target, MPI_Aint displacement) {
+    const auto count = static_cast<int>(whole_);
     const auto call = [&](auto&& operation) {
       OK(operation(ours_.data(), 1, here_.type(), target, displacement, 1, at_.type(), win));
+      OK(operation(ours_.data() + room, count, MPI_BYTE, target, displacement + room, count,
+                   MPI_BYTE, win));
     };
     reads_ ? call(MPI_Get) : call(MPI_Put);
-    OK(MPI_Put(ours_.data() + room, few, MPI_BYTE, target, displacement + room, few, MPI_BYTE,
-               win));
   }
   // The same to a model of that memory.
   void apply(Bytes& there) const {
-    if (!reads_) at_.unpack(here_.pack(ours_), there);
-    std::copy_n(ours_.begin() + room, few, there.begin() + room);
+    if (reads_) return;
+    at_.unpack(here_.pack(ours_), there);
+    std::copy_n(ours_.begin() + room, whole_, there.begin() + room);
   }
   // After the epoch, which began with `there`.
   void check_read(const Bytes& there, int rank, int number) const {
     if (!reads_) return;
     Bytes expected = Epoch(rank, number).ours_;
     here_.unpack(at_.pack(there), expected);
+    std::copy_n(there.begin() + room, whole_, expected.begin() + room);
     CHECK(ours_ == expected);
   }
 
  private:
-  static constexpr int few = 40;
-
   Random random_;
-  std::size_t bytes_;
+  std::size_t bytes_, whole_;
   bool reads_;
   Pieces here_, at_;
   Bytes ours_;

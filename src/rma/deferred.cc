@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long accesses of a neighbour's memory that is not mapped, in epochs that the target ends too. A
+// message is three times as fast as a copy by the kernel, as both processes copy, but only where
+// the target is there to serve it, and has nothing of its own to copy; the kernel needs nobody, so
+// a target that computes meanwhile loses nothing. Who of both comes first is known at the end of
+// the epoch, so such accesses wait for it.
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <atomic>
+#include <utility>
+
+namespace macadam::rma {
+
+namespace {
+
+// Seconds that the kernel takes for a byte, about; and the part of that for which an origin waits
+// for a target that may be about to come.
+constexpr double kernel_takes = 60e-12;
+constexpr double worth_waiting = 1.0 / 16;
+
+} // namespace
+
+void Window::tell_at_end(AtEnd where) {
+  auto* const word = reinterpret_cast<std::uint8_t*>(control_ + offsetof(Control, at_end));
+  std::atomic_ref(*word).store(at_end_word(where), std::memory_order_release);
+}
+
+std::uint8_t Window::at_end_word(AtEnd where) const {
+  return static_cast<std::uint8_t>(at_end_kinds * fences_ + static_cast<std::uint32_t>(where));
+}
+
+// Of this epoch's.
+AtEnd Window::at_end(const Target& target) const {
+  if (target.control_here == nullptr) return AtEnd::no;
+  auto* const word =
+      reinterpret_cast<std::uint8_t*>(target.control_here + offsetof(Control, at_end));
+  const std::uint8_t found = std::atomic_ref(*word).load(std::memory_order_acquire);
+  for (const AtEnd where : {AtEnd::waits, AtEnd::copies})
+    if (found == at_end_word(where)) return where;
+  return AtEnd::no;
+}
+
+void Window::run_deferred(const Deferred& what, bool by_message) {
+  ++(by_message ? counters_.by_target : counters_.by_network);
+  const bool reads = what.direction == Direction::read;
+  Target& target = *what.target;
+  target.fetching |= reads;
+  if (by_message)
+    return reads ? get_by_message(target, what.ours, what.to.place, what.bytes, target)
+                 : put_by_message(target, what.ours, what.to.place, what.bytes, target);
+  return reads ? read(target, what.ours, what.to, 0, what.bytes, target)
+               : write(target, what.ours, what.to, 0, what.bytes, target);
+}
+
+// By messages to those that are there, or come soon, and have nothing else to do; else by the
+// kernel.
+void Window::run_all_deferred() {
+  std::vector<Deferred> left = std::exchange(deferred_, {});
+  const engine::Transport& network = engine_.networks().nearest();
+  double bytes = 0;
+  for (const Deferred& each : left)
+    bytes += static_cast<double>(each.bytes);
+  const double until = network.now() + bytes * kernel_takes * worth_waiting;
+  const auto run_if_known = [&](const Deferred& each) {
+    const AtEnd where = at_end(*each.target);
+    if (where != AtEnd::no) run_deferred(each, where == AtEnd::waits);
+    return where != AtEnd::no;
+  };
+  while (std::erase_if(left, run_if_known), !left.empty() && network.now() < until)
+    waiting_.look();
+  for (const Deferred& each : left)
+    run_deferred(each, false);
+}
+
+} // namespace macadam::rma
