@@ -44,8 +44,9 @@ class Messages {
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
   ~Messages();
 
-  // As Transport::write(), read() and flush(), at a place of rank `to` of the window. Busy while
-  // much is under way.
+  // Much is under way: what is posted next waits for a target.
+  [[nodiscard]] bool is_busy() const;
+  // As Transport::write(), read() and flush(), at a place of rank `to` of the window.
   Posted put(int to, const void* from, std::uint64_t place, std::size_t bytes,
              engine::MemoryWaiter& waiter);
   Posted get(int from, void* to, std::uint64_t place, std::size_t bytes,
@@ -104,7 +105,6 @@ class Messages {
 
   engine::Peer& peer(int rank) { return engine_.peer((*team_.local)[rank]); }
   engine::Data bytes_of(const void* memory, std::size_t bytes) const;
-  [[nodiscard]] bool is_busy() const;
   void request(int to, Header header, const void* data = nullptr, std::size_t bytes = 0);
   // The message is in `waited`, or the user's.
   Posted send(int to, std::int32_t tag, std::unique_ptr<Waited> waited, const void* data,

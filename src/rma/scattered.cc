@@ -117,9 +117,7 @@ struct Window::Scattered::Collected final : Waiter {
 
 void Window::Scattered::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
   const bool reads = direction_ == Direction::read;
-  if (bytes >= most_in_message)
-    return reads ? window_.read(target_, ours, to_, at, bytes, waiter_)
-                 : window_.write(target_, ours, to_, at, bytes, waiter_);
+  if (bytes >= most_in_message) return move(ours, at, bytes);
   const std::size_t most_runs = reads ? Messages::most_runs_of_get : most_runs_of_put;
   if (bytes_ + bytes > most_in_message || runs_.size() == most_runs) end();
   const std::uint64_t place = to_.place + static_cast<std::uint64_t>(at);
@@ -140,10 +138,44 @@ void Window::Scattered::add(std::byte* ours, std::ptrdiff_t at, std::size_t byte
 
 void Window::Scattered::end() {
   if (runs_.empty()) return;
-  direction_ == Direction::read ? get() : put();
+  if (!is_ready())
+    move_each();
+  else
+    direction_ == Direction::read ? get() : put();
   runs_.clear();
   ours_.clear();
   bytes_ = 0;
+}
+
+// Whether there is room for a message. Waits for it, if need be, for about as long as the pieces
+// take one by one: so a target that comes late costs twice that at most.
+bool Window::Scattered::is_ready() const {
+  if (target_.by_messages) return true;
+  const std::uint64_t looks_worth_a_piece = kernel_copies(target_) ? 3 : 1;
+  std::uint64_t looks = 0;
+  for (const Run& run : runs_)
+    looks += run.count * looks_worth_a_piece;
+  for (; looks > 0 && window_.messages_->is_busy(); --looks)
+    window_.waiting_.look();
+  return !window_.messages_->is_busy();
+}
+
+void Window::Scattered::move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
+  direction_ == Direction::read ? window_.read(target_, ours, to_, at, bytes, waiter_)
+                                : window_.write(target_, ours, to_, at, bytes, waiter_);
+}
+
+void Window::Scattered::move_each() {
+  auto ours = ours_.begin();
+  MPI_Count done = 0; // of that segment
+  for (const Run& run : runs_) {
+    std::uint64_t place = run.place - to_.place;
+    for (std::uint32_t i = 0; i < run.count; ++i, place += static_cast<std::uint64_t>(run.stride)) {
+      move(ours->data + done, static_cast<std::ptrdiff_t>(place), run.bytes);
+      done += run.bytes;
+      if (done == ours->bytes) ++ours, done = 0;
+    }
+  }
 }
 
 void Window::Scattered::put() {

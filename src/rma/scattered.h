@@ -14,7 +14,7 @@ namespace macadam::rma {
 // epoch that the target ends too (a fence, or post and wait). A network's requests, and the
 // kernel's copies, cost as much for each piece as hundreds of bytes; so the pieces travel together
 // in messages, and the target, which makes progress while it waits for the epoch's end, puts them
-// to their places or collects them.
+// to their places or collects them. Those for which there is no room until it comes go one by one.
 class Window::Scattered {
  public:
   // Whether an access of memory that messages need not reach is better done so.
@@ -34,6 +34,9 @@ class Window::Scattered {
  private:
   struct Collected;
 
+  [[nodiscard]] bool is_ready() const;
+  void move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes);
+  void move_each();
   void put();
   void get();
 

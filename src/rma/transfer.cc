@@ -200,7 +200,9 @@ void Window::move(Target& target, Direction direction, const Data& origin, const
                   const Reach& to, Waiter& waiter) {
   const std::size_t bytes = origin.bytes();
   const bool whole = is_one_segment(origin, place);
-  const bool may_choose = whole && kernel_copies(target) && target_waits(target);
+  // A target that does not come for long is not waited for.
+  const bool may_choose =
+      whole && kernel_copies(target) && target_waits(target) && !messages_->is_busy();
   if (may_choose && !target.by_messages && bytes > most_at_once) {
     deferred_.push_back({&target, direction, origin.address, to, bytes});
     return;

@@ -124,6 +124,7 @@ macadam_program(errors/fatal RANKS 2 EXIT_CODE failure TIMEOUT 20)
 
 macadam_program(progress/early_data RANKS 2 LABELS quick)
 macadam_program(progress/counters RANKS 2 LABELS quick)
+macadam_program(progress/puts RANKS 2 LABELS quick TIMEOUT 60)
 macadam_program(progress/waiting RANKS 2 8)
 
 macadam_program(rma/basic RANKS 1 2 4 TIMEOUT 120 LABELS quick)
