@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Long accesses of a neighbour's memory that is not mapped, in epochs that the target ends too. A
-// message is three times as fast as a copy by the kernel, as both processes copy, but only where
-// the target is there to serve it, and has nothing of its own to copy; the kernel needs nobody, so
-// a target that computes meanwhile loses nothing. Who of both comes first is known at the end of
-// the epoch, so such accesses wait for it.
+// message is up to three times as fast as a copy by the kernel, as both processes copy, but only
+// where the target is there to serve it, and has nothing of its own to copy; the kernel needs
+// nobody, so a target that computes meanwhile loses nothing. Who of both comes first is known at
+// the end of the epoch, so such accesses wait for it.
 #include "rma/post.h"
 #include "rma/window.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -53,24 +54,30 @@ void Window::run_deferred(const Deferred& what, bool by_message) {
                : write(target, what.ours, what.to, 0, what.bytes, target);
 }
 
-// By messages to those that are there, or come soon, and have nothing else to do; else by the
-// kernel.
+// Of the access epoch that this call ends, by messages to those that are there, or come soon, and
+// have nothing else to do; else by the kernel. (Other threads may run meanwhile, and end an
+// exposure epoch; none of them touches what is deferred.)
 void Window::run_all_deferred() {
   std::vector<Deferred> left = std::exchange(deferred_, {});
-  const engine::Transport& network = engine_.networks().nearest();
-  double bytes = 0;
-  for (const Deferred& each : left)
-    bytes += static_cast<double>(each.bytes);
-  const double until = network.now() + bytes * kernel_takes * worth_waiting;
-  const auto run_if_known = [&](const Deferred& each) {
-    const AtEnd where = at_end(*each.target);
-    if (where != AtEnd::no) run_deferred(each, where == AtEnd::waits);
-    return where != AtEnd::no;
-  };
-  while (std::erase_if(left, run_if_known), !left.empty() && network.now() < until)
-    waiting_.look();
-  for (const Deferred& each : left)
-    run_deferred(each, false);
+  if (!left.empty()) {
+    const engine::Transport& network = engine_.networks().nearest();
+    double bytes = 0;
+    for (const Deferred& each : left)
+      bytes += static_cast<double>(each.bytes);
+    const double until = network.now() + bytes * kernel_takes * worth_waiting;
+    for (;;) {
+      const auto known = std::ranges::stable_partition(
+          left, [&](const Deferred& each) { return at_end(*each.target) == AtEnd::no; });
+      for (const Deferred& each : known)
+        run_deferred(each, at_end(*each.target) != AtEnd::copies);
+      left.erase(known.begin(), known.end());
+      if (left.empty() || network.now() >= until) break;
+      waiting_.look();
+    }
+    for (const Deferred& each : left)
+      run_deferred(each, false);
+  }
+  tell_at_end(AtEnd::waits);
 }
 
 } // namespace macadam::rma

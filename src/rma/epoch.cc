@@ -218,8 +218,9 @@ void Window::fence(bool alone, bool access_follows) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
   }
-  if (may_scatter_ && messages_ == nullptr) begin_messages();
-  const End end(*this);
+  if (may_use_messages_ && messages_ == nullptr) begin_messages();
+  const End end(*this, AtEnd::copies);
+  run_all_deferred();
   close_all();
   if (!alone) meet_all();
   access_ = access_follows ? Access::fence : Access::none;

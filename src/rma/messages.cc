@@ -65,7 +65,8 @@ Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team&
                    const datatype::Type& byte, std::byte* memory, std::byte* control,
                    bool as_in_paper)
     : engine_(engine), waiting_(waiting), team_(team), byte_(byte), memory_(memory),
-      control_(control), longest_inline_(as_in_paper ? 0 : room_inline) {
+      control_(control), longest_inline_(as_in_paper ? 0 : room_inline),
+      mode_(as_in_paper ? engine::SendMode::standard : engine::SendMode::exchange) {
   for (Slot& slot : slots_) {
     slot.owner = this;
     listen(slot);
@@ -92,7 +93,7 @@ Messages::~Messages() {
 Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited> waited,
                                 const void* data, std::size_t bytes) {
   Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, tag},
-                                     bytes_of(data, bytes), engine::SendMode::standard);
+                                     bytes_of(data, bytes), mode_);
   return Waited::follow(std::move(waited), sent);
 }
 

@@ -36,7 +36,7 @@ class Messages {
   // The team's context is the window's alone. `memory`: what places count from; null if they are
   // addresses. `control`: our control block, where tell() arrives. `byte` is MPI_BYTE. All outlive
   // it; begins to serve at once. `as_in_paper`: the data of a put are always a message of their
-  // own, behind the one that tells where they belong.
+  // own, behind the one that tells where they belong, and long ones may be HYBRID.
   Messages(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
            const datatype::Type& byte, std::byte* memory, std::byte* control, bool as_in_paper);
   Messages(const Messages&) = delete;
@@ -86,7 +86,7 @@ class Messages {
   };
   // So that an epoch's memory does not grow with its operations.
   static constexpr std::uint64_t most_under_way = 1024;
-  static constexpr std::uint64_t most_copied = 1 << 20; // bytes, here or at the targets
+  static constexpr std::uint64_t most_copied = 1 << 20; // bytes of columns, here and at targets
   // For requests that may come while one is served.
   struct Slot {
     Messages* owner = nullptr;
@@ -129,12 +129,13 @@ class Messages {
   std::byte* const memory_;
   std::byte* const control_;
   const std::size_t longest_inline_;
+  const engine::SendMode mode_; // who sends waits for the epoch's end: no copy that lets it go on
   bool stopping_ = false;
   std::map<int, std::uint32_t> requested_; // by target: how many times
   std::map<int, Arriving> arriving_;
   std::array<Slot, 4> slots_;
   std::uint64_t waited_ = 0; // under way
-  std::uint64_t copied_ = 0; // bytes of runs that are
+  std::uint64_t copied_ = 0; // bytes of columns that are under way
 };
 
 } // namespace macadam::rma

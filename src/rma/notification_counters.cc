@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
 // the origin's vector that it has posted, the origin into the target's that it has completed, by
-// RDMA; each waits for its own memory to change. A completion is written behind the data where
+// RDMA, or by a message where data went by messages; each waits for its own memory to change. A
+// completion is written behind the data where
 // writes land in order (Limits::orders_writes), and else once they have landed, and in any case
 // once gets are answered: so it is never seen before them. The barrier of a fence comes when
 // everything has landed.
@@ -65,7 +66,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
     Target& it = target(origin);
     if (!unchecked) send_notification(it, layout_.posted(rank()), ++it.posts_sent);
   }
-  if (may_scatter_ && messages_ == nullptr) begin_messages();
+  if (may_use_messages_ && messages_ == nullptr) begin_messages();
   exposed_ = true;
   origins_ = std::move(origins);
 }
@@ -73,7 +74,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
 void Window::start(std::vector<int> targets, bool unchecked) {
   check_no_access("MPI_Win_start");
   check_no_fence_access("MPI_Win_start");
-  if (may_scatter_ && messages_ == nullptr) begin_messages();
+  if (may_use_messages_ && messages_ == nullptr) begin_messages();
   access_ = Access::started;
   unchecked_ = unchecked;
   targets_started_ = std::move(targets);
@@ -99,7 +100,8 @@ void Window::complete() {
   if (access_ != Access::started) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_complete without MPI_Win_start");
   }
-  const End end(*this);
+  const End end(*this, AtEnd::copies);
+  run_all_deferred();
   for (const int each : targets_started_) {
     Target& it = opened(each);
     if (!orders_writes(it) || it.unserved) post_flush(it);
@@ -142,7 +144,7 @@ void Window::end_exposure() {
 void Window::wait() {
   check_exposed("MPI_Win_wait");
   const Marked marked(awaits_completions_, true);
-  const End end(*this);
+  const End end(*this, AtEnd::waits);
   for (const int origin : origins_) {
     FailureProbe failure_probe;
     waiting_.until_seen([&] { return has_completed(origin, failure_probe); });

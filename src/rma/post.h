@@ -56,15 +56,10 @@ class Window::Turn {
   Target& target_;
 };
 
-// The end of an epoch, for this process. At its beginning all that is deferred is done.
+// While this process is at the end of an epoch.
 class Window::End {
  public:
-  explicit End(Window& window) : window_(window) {
-    window.tell_at_end(window.deferred_.empty() ? AtEnd::waits : AtEnd::copies);
-    if (window.deferred_.empty()) return;
-    window.run_all_deferred();
-    window.tell_at_end(AtEnd::waits);
-  }
+  End(Window& window, AtEnd where) : window_(window) { window.tell_at_end(where); }
   End(const End&) = delete;
   End& operator=(const End&) = delete;
   ~End() { window_.tell_at_end(AtEnd::no); }

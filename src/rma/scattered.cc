@@ -43,18 +43,18 @@ struct Sample {
 Sample sample_of(const Place& place, std::size_t most) {
   Sample sample;
   PackCursor theirs(*place.type, nullptr, place.count);
-  std::uintptr_t low = UINTPTR_MAX, high = 0, end = 0;
+  std::intptr_t low = INTPTR_MAX, high = INTPTR_MIN, end = 0;
   while (sample.pieces < most) {
     const Segment next = theirs.next_segment();
     if (next.bytes == 0) break;
-    const auto begin = reinterpret_cast<std::uintptr_t>(next.data);
+    const auto begin = reinterpret_cast<std::intptr_t>(next.data);
     sample.pieces += sample.pieces == 0 || begin != end ? 1 : 0;
     sample.bytes += static_cast<std::size_t>(next.bytes);
-    end = begin + static_cast<std::size_t>(next.bytes);
+    end = begin + next.bytes;
     low = std::min(low, begin);
     high = std::max(high, end);
   }
-  sample.span = high - low;
+  if (sample.pieces > 0) sample.span = static_cast<std::size_t>(high - low);
   return sample;
 }
 
@@ -72,9 +72,8 @@ void for_each_of_ours(const std::vector<Segment>& segments, Copy&& copy) {
 
 } // namespace
 
-bool Window::Scattered::suits(const Window& window, const Target& target, Direction direction,
-                              const Place& place) {
-  if (place.type->contiguous() || !window.target_waits(target)) return false;
+bool Window::Scattered::suits(const Target& target, Direction direction, const Place& place) {
+  if (place.type->contiguous()) return false;
   const Worth worth = kernel_copies(target)          ? copies
                       : direction == Direction::read ? network_reads
                                                      : network_writes;
@@ -148,7 +147,7 @@ void Window::Scattered::end() {
 }
 
 // Whether there is room for a message. Waits for it, if need be, for about as long as the pieces
-// take one by one: so a target that comes late costs twice that at most.
+// take one by one; so a target that comes late costs two or three times that.
 bool Window::Scattered::is_ready() const {
   if (target_.by_messages) return true;
   const std::uint64_t looks_worth_a_piece = kernel_copies(target_) ? 3 : 1;

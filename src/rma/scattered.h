@@ -17,9 +17,8 @@ namespace macadam::rma {
 // to their places or collects them. Those for which there is no room until it comes go one by one.
 class Window::Scattered {
  public:
-  // Whether an access of memory that messages need not reach is better done so.
-  static bool suits(const Window& window, const Target& target, Direction direction,
-                    const Place& place);
+  // Whether an access is faster so than by the network. The target ends the epoch too.
+  static bool suits(const Target& target, Direction direction, const Place& place);
 
   // `waiter` counts what is under way. All arguments outlive it.
   Scattered(Window& window, Target& target, Direction direction, const Reach& to, Waiter& waiter);

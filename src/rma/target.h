@@ -88,7 +88,7 @@ struct alignas(64) Target final : Waiter {
 
   bool open = false;     // accesses belong to the present epoch
   bool unlanded = false; // something was written that flush() has not seen land
-  bool unserved = false; // ... by messages
+  bool unserved = false; // ... by messages: an epoch's end is told by one more, behind them
   bool atomics_unlanded = false;
   bool failed = false;
   bool fetching = false;     // gets may be under way: see Window::is_fetching()

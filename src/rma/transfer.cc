@@ -59,6 +59,8 @@ namespace {
 // Bytes up to which a message to a target that is not there yet may wait for it: what takes longer
 // is deferred (deferred.cc).
 constexpr std::size_t most_at_once = 64 << 10;
+// So that an epoch's memory does not grow with its operations.
+constexpr std::size_t most_deferred = 1024;
 
 bool is_one_segment(const Data& origin, const Place& place) {
   return origin.type->contiguous() && place.type->contiguous();
@@ -195,20 +197,27 @@ void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at
       });
 }
 
+// Whether a put or get is done by messages though the network reaches the memory.
+bool Window::prefers_message(Target& target, Direction direction, const Place& place, bool whole) {
+  if (!target_waits(target)) return false;
+  if (!whole) return Scattered::suits(target, direction, place);
+  if (!kernel_copies(target)) return false;
+  // No call waits for a target that leaves no room by not coming.
+  if (messages_->is_busy()) waiting_.look();
+  return !messages_->is_busy();
+}
+
 // A put or get as a whole, of memory that is not mapped.
 void Window::move(Target& target, Direction direction, const Data& origin, const Place& place,
                   const Reach& to, Waiter& waiter) {
   const std::size_t bytes = origin.bytes();
   const bool whole = is_one_segment(origin, place);
-  // A target that does not come for long is not waited for.
-  const bool may_choose =
-      whole && kernel_copies(target) && target_waits(target) && !messages_->is_busy();
-  if (may_choose && !target.by_messages && bytes > most_at_once) {
+  const bool preferred = !target.by_messages && prefers_message(target, direction, place, whole);
+  if (preferred && whole && bytes > most_at_once && deferred_.size() < most_deferred) {
     deferred_.push_back({&target, direction, origin.address, to, bytes});
     return;
   }
-  const bool by_message = target.by_messages ||
-                          (whole ? may_choose : Scattered::suits(*this, target, direction, place));
+  const bool by_message = target.by_messages || (preferred && !(whole && bytes > most_at_once));
   ++(by_message ? counters_.by_target : counters_.by_network);
   const bool reads = direction == Direction::read;
   if (whole && by_message) {

@@ -132,7 +132,7 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
     data_by_processor_ = data_by_processor_ && !prefers_messages_;
     begin_messages();
   }
-  may_scatter_ = size() > 1 && !shared && !data_by_processor_ && !prefers_messages_;
+  may_use_messages_ = size() > 1 && !shared && !data_by_processor_ && !prefers_messages_;
 }
 
 void Window::begin_messages() {
@@ -211,7 +211,8 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
 
 void Window::leave() {
   if (access_ == Access::fence) {
-    const End end(*this);
+    const End end(*this, AtEnd::copies);
+    run_all_deferred();
     close_all();
     access_ = Access::none;
   }

@@ -71,7 +71,8 @@ class Operation : public Waiter {
 
 // One process's side of a window: the memory of all ranks, as far as it has to do with them, and
 // the epochs that are open. Puts and gets are loads and stores where memory is mapped, else RDMA
-// writes and reads; locks and accumulates go by atomics. No rank ever acts for another.
+// writes and reads; locks and accumulates go by atomics. No rank ever has to act for another; in an
+// epoch that both end it may (target_waits()).
 //
 // Errors are thrown as base::Error: MPI_ERR_RMA_SYNC (no epoch, or the wrong one),
 // MPI_ERR_RMA_RANGE (outside the memory), MPI_ERR_DISP, MPI_ERR_PROC_ABORTED (the target has
@@ -309,6 +310,8 @@ class Window {
     return target.peer->transport->limits().target_blocks > 1;
   }
   [[nodiscard]] bool target_waits(const Target& target) const;
+  [[nodiscard]] bool prefers_message(Target& target, Direction direction, const Place& place,
+                                     bool whole);
   void put_by_message(Target& target, const void* from, std::uint64_t place, std::size_t bytes,
                       Waiter& waiter);
   void get_by_message(Target& target, void* to, std::uint64_t place, std::size_t bytes,
@@ -401,7 +404,7 @@ class Window {
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
   const datatype::Type& byte_;
   const bool prefers_messages_;
-  bool may_scatter_ = false;           // see Scattered
+  bool may_use_messages_ = false;      // in epochs that a target ends too: begun with the first
   std::unique_ptr<Messages> messages_; // null: nobody needs them
   Counters& counters_;                 // of the process
 };

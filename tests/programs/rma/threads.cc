@@ -4,7 +4,9 @@
 #include "threads.h"
 #include "rma/window.h"
 
+#include <algorithm>
 #include <complex>
+#include <thread>
 
 namespace {
 
@@ -101,6 +103,45 @@ void a_window_each() {
     OK(MPI_Comm_free(&comm));
 }
 
+// One thread ends the exposure epoch while another ends the access epoch: each waits for its own.
+// Every second rank writes, to one that waits already.
+void two_ends() {
+  constexpr int puts = 1000, bytes = (64 << 10) + 1; // long ones, more than are sent at once
+  const std::size_t room = std::size_t{puts} * bytes;
+  rma::Window<unsigned char> win(Kind::created, room);
+  MPI_Group all, origins, targets;
+  const int left = rma::left(), right = rma::right();
+  OK(MPI_Win_get_group(win, &all));
+  OK(MPI_Group_incl(all, 1, &left, &origins));
+  OK(MPI_Group_incl(all, 1, &right, &targets));
+  std::vector<unsigned char> data(bytes);
+  for (int round = 1; round <= check::times(12, 2); ++round) {
+    const auto wait = [&] {
+      OK(MPI_Win_wait(win));
+      const auto written = std::count(win.data(), win.data() + room, round);
+      CHECK_EQUAL(static_cast<std::size_t>(written), left % 2 == 0 ? room : 0);
+    };
+    OK(MPI_Win_post(origins, 0, win));
+    OK(MPI_Win_start(targets, 0, win));
+    if (check::rank % 2 == 0) {
+      std::fill(data.begin(), data.end(), static_cast<unsigned char>(round));
+      for (int i = 0; i < puts; ++i)
+        OK(MPI_Put(data.data(), bytes, MPI_BYTE, right, MPI_Aint{i} * bytes, bytes, MPI_BYTE, win));
+      check::sleep_ms(5);
+      std::thread waiting(wait);
+      std::this_thread::yield();
+      OK(MPI_Win_complete(win));
+      waiting.join();
+    } else {
+      std::thread completing([&] { OK(MPI_Win_complete(win)); });
+      wait();
+      completing.join();
+    }
+  }
+  for (MPI_Group* const group : {&all, &origins, &targets})
+    OK(MPI_Group_free(group));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -108,5 +149,6 @@ int main(int argc, char** argv) {
   return check::run_parts(argc, argv,
                           {{"one_window", one_window},
                            {"wide_elements", wide_elements},
-                           {"a_window_each", a_window_each}});
+                           {"a_window_each", a_window_each},
+                           {"two_ends", two_ends}});
 }
