@@ -2,10 +2,9 @@
 // Post, start, complete and wait (Jiang et al., section "Synchronization"): the target writes into
 // the origin's vector that it has posted, the origin into the target's that it has completed, by
 // RDMA, or by a message where data went by messages; each waits for its own memory to change. A
-// completion is written behind the data where
-// writes land in order (Limits::orders_writes), and else once they have landed, and in any case
-// once gets are answered: so it is never seen before them. The barrier of a fence comes when
-// everything has landed.
+// completion is written behind the data where writes land in order (Limits::orders_writes), and
+// else once they have landed, and in any case once gets are answered: so it is never seen before
+// them. The barrier of a fence comes when everything has landed.
 #include "base/error.h"
 #include "rma/messages.h"
 #include "rma/post.h"
