@@ -44,14 +44,12 @@ AtEnd Window::at_end(const Target& target) const {
 
 void Window::run_deferred(const Deferred& what, bool by_message) {
   ++(by_message ? counters_.by_target : counters_.by_network);
-  const bool reads = what.direction == Direction::read;
   Target& target = *what.target;
-  target.fetching |= reads;
+  target.fetching |= what.direction == Direction::read;
   if (by_message)
-    return reads ? get_by_message(target, what.ours, what.to.place, what.bytes, target)
-                 : put_by_message(target, what.ours, what.to.place, what.bytes, target);
-  return reads ? read(target, what.ours, what.to, 0, what.bytes, target)
-               : write(target, what.ours, what.to, 0, what.bytes, target);
+    move_by_message(target, what.direction, what.ours, what.to.place, what.bytes, target);
+  else
+    move_segment(target, what.direction, what.ours, what.to, 0, what.bytes, target);
 }
 
 // Of the access epoch that this call ends, by messages to those that are there, or come soon, and

@@ -104,6 +104,7 @@ void Window::close(Target& target) {
 
 // Everything to all ranks is complete, here and there, and the epoch over.
 void Window::close_all() {
+  run_all_deferred();
   flush_touched();
   for (Target* const target : touched_) {
     target->open = false;
@@ -119,8 +120,7 @@ void Window::post_flush(Target& target) {
   const auto flush = [&](bool& unlanded, engine::Transport& network, engine::Link& link) {
     if (!unlanded) return;
     unlanded = false;
-    if (posted(target, [&] { return network.flush(link, target.cookie()); }) == Posted::pending)
-      ++target.pending;
+    post_counted(target, target, [&] { return network.flush(link, target.cookie()); });
   };
   flush(target.unlanded, *target.peer->transport, *target.link);
   if (target.atomics_network != nullptr)
@@ -218,9 +218,8 @@ void Window::fence(bool alone, bool access_follows) {
     base::fail(MPI_ERR_RMA_SYNC,
                "MPI_Win_fence inside an exposure epoch; MPI_Win_wait for MPI_Win_post is missing");
   }
-  if (may_use_messages_ && messages_ == nullptr) begin_messages();
+  expect_messages();
   const End end(*this, AtEnd::copies);
-  run_all_deferred();
   close_all();
   if (!alone) meet_all();
   access_ = access_follows ? Access::fence : Access::none;

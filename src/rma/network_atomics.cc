@@ -219,9 +219,7 @@ void Window::keep_out(Target& target, int origin) {
   };
   // In the batch of the target, whose turn we have; that of the origin may be another thread's.
   const auto run = [&](auto&& post_it) {
-    const std::uint64_t cookie = target.batch.cookie();
-    if (posted(other, [&] { return post_it(cookie); }) == engine::Posted::pending)
-      ++target.batch.pending;
+    post_counted(other, target.batch, [&] { return post_it(target.batch.cookie()); });
     waiting_.until([&] { return target.batch.pending == 0; });
     if (std::exchange(target.batch.ok, true)) return;
     other.failed = true;

@@ -65,7 +65,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
     Target& it = target(origin);
     if (!unchecked) send_notification(it, layout_.posted(rank()), ++it.posts_sent);
   }
-  if (may_use_messages_ && messages_ == nullptr) begin_messages();
+  expect_messages();
   exposed_ = true;
   origins_ = std::move(origins);
 }
@@ -73,7 +73,7 @@ void Window::post(std::vector<int> origins, bool unchecked) {
 void Window::start(std::vector<int> targets, bool unchecked) {
   check_no_access("MPI_Win_start");
   check_no_fence_access("MPI_Win_start");
-  if (may_use_messages_ && messages_ == nullptr) begin_messages();
+  expect_messages();
   access_ = Access::started;
   unchecked_ = unchecked;
   targets_started_ = std::move(targets);

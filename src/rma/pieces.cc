@@ -106,8 +106,7 @@ void Window::Pieces::end() {
 }
 
 void Window::Pieces::move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes, Waiter& waiter) {
-  direction_ == Direction::read ? window_.read(target_, ours, to_, at, bytes, waiter)
-                                : window_.write(target_, ours, to_, at, bytes, waiter);
+  window_.move_segment(target_, direction_, ours, to_, at, bytes, waiter);
 }
 
 void Window::Pieces::move_each(std::span<const Piece> pieces) {

@@ -113,6 +113,12 @@ engine::Posted Window::posted(Target& target, Post&& post_it) {
   return result;
 }
 
+// The same; `waiter` counts it while it is under way.
+template <class Post>
+void Window::post_counted(Target& target, Waiter& waiter, Post&& post_it) {
+  if (posted(target, post_it) == engine::Posted::pending) waiter.on_posted();
+}
+
 // The same for an operation that the caller waits for.
 template <class Post>
 void Window::run_once(Target& target, Post&& post_it) {
@@ -123,9 +129,7 @@ void Window::run_once(Target& target, Post&& post_it) {
 // Several: each in the batch of its target, then a wait for all.
 template <class Post>
 void Window::add_to_batch(Target& target, Post&& post_it) {
-  const std::uint64_t cookie = target.batch.cookie();
-  if (posted(target, [&] { return post_it(cookie); }) == engine::Posted::pending)
-    ++target.batch.pending;
+  post_counted(target, target.batch, [&] { return post_it(target.batch.cookie()); });
 }
 
 inline void Window::wait_for_batch(Target& target) {

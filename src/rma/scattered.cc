@@ -160,8 +160,7 @@ bool Window::Scattered::is_ready() const {
 }
 
 void Window::Scattered::move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
-  direction_ == Direction::read ? window_.read(target_, ours, to_, at, bytes, waiter_)
-                                : window_.write(target_, ours, to_, at, bytes, waiter_);
+  window_.move_segment(target_, direction_, ours, to_, at, bytes, waiter_);
 }
 
 void Window::Scattered::move_each() {
@@ -193,10 +192,9 @@ void Window::Scattered::put() {
 
 void Window::Scattered::get() {
   const auto ask = [&](void* to, Waiter& waiter) {
-    if (window_.posted(target_, [&] {
-          return window_.messages_->get_runs(target_.rank, runs_, to, bytes_, waiter);
-        }) == engine::Posted::pending)
-      waiter.on_posted();
+    window_.post_counted(target_, waiter, [&] {
+      return window_.messages_->get_runs(target_.rank, runs_, to, bytes_, waiter);
+    });
   };
   if (ours_.size() == 1) return ask(ours_.front().data, waiter_);
   auto* const collected = new Collected(waiter_, std::exchange(ours_, {}), bytes_);

@@ -155,16 +155,20 @@ bool Window::target_waits(const Target& target) const {
 void Window::put_by_message(Target& target, const void* from, std::uint64_t place,
                             std::size_t bytes, Waiter& waiter) {
   target.unserved = true;
-  if (posted(target, [&] { return messages_->put(target.rank, from, place, bytes, waiter); }) ==
-      Posted::pending)
-    waiter.on_posted();
+  post_counted(target, waiter,
+               [&] { return messages_->put(target.rank, from, place, bytes, waiter); });
 }
 
 void Window::get_by_message(Target& target, void* to, std::uint64_t place, std::size_t bytes,
                             Waiter& waiter) {
-  if (posted(target, [&] { return messages_->get(target.rank, to, place, bytes, waiter); }) ==
-      Posted::pending)
-    waiter.on_posted();
+  post_counted(target, waiter,
+               [&] { return messages_->get(target.rank, to, place, bytes, waiter); });
+}
+
+void Window::move_by_message(Target& target, Direction direction, void* ours, std::uint64_t place,
+                             std::size_t bytes, Waiter& waiter) {
+  direction == Direction::read ? get_by_message(target, ours, place, bytes, waiter)
+                               : put_by_message(target, ours, place, bytes, waiter);
 }
 
 // One segment, by whatever reaches the target; `waiter` counts what is under way.
@@ -175,11 +179,10 @@ void Window::write(Target& target, const void* from, const Reach& to, std::ptrdi
   target.unlanded = true;
   stored_ |= !to.regions.empty(); // of which some may be mapped
   for_each_key(target, to, offset, bytes, [&](RemoteMemory there, std::size_t done, std::size_t n) {
-    if (posted(target, [&] {
-          return target.peer->transport->write(
-              *target.link, static_cast<const std::byte*>(from) + done, there, n, waiter.cookie());
-        }) == Posted::pending)
-      waiter.on_posted();
+    post_counted(target, waiter, [&] {
+      return target.peer->transport->write(*target.link, static_cast<const std::byte*>(from) + done,
+                                           there, n, waiter.cookie());
+    });
   });
 }
 
@@ -187,14 +190,19 @@ void Window::read(Target& target, void* to, const Reach& from, std::ptrdiff_t at
                   Waiter& waiter) {
   const auto offset = static_cast<std::uint64_t>(at);
   if (target.by_messages) return get_by_message(target, to, from.place + offset, bytes, waiter);
-  for_each_key(
-      target, from, offset, bytes, [&](RemoteMemory there, std::size_t done, std::size_t n) {
-        if (posted(target, [&] {
-              return target.peer->transport->read(*target.link, static_cast<std::byte*>(to) + done,
-                                                  there, n, waiter.cookie());
-            }) == Posted::pending)
-          waiter.on_posted();
-      });
+  for_each_key(target, from, offset, bytes,
+               [&](RemoteMemory there, std::size_t done, std::size_t n) {
+                 post_counted(target, waiter, [&] {
+                   return target.peer->transport->read(
+                       *target.link, static_cast<std::byte*>(to) + done, there, n, waiter.cookie());
+                 });
+               });
+}
+
+void Window::move_segment(Target& target, Direction direction, void* ours, const Reach& to,
+                          std::ptrdiff_t at, std::size_t bytes, Waiter& waiter) {
+  direction == Direction::read ? read(target, ours, to, at, bytes, waiter)
+                               : write(target, ours, to, at, bytes, waiter);
 }
 
 // Whether a put or get is done by messages though the network reaches the memory.
@@ -212,22 +220,17 @@ void Window::move(Target& target, Direction direction, const Data& origin, const
                   const Reach& to, Waiter& waiter) {
   const std::size_t bytes = origin.bytes();
   const bool whole = is_one_segment(origin, place);
+  const bool is_long = whole && bytes > most_at_once;
   const bool preferred = !target.by_messages && prefers_message(target, direction, place, whole);
-  if (preferred && whole && bytes > most_at_once && deferred_.size() < most_deferred) {
+  if (preferred && is_long && deferred_.size() < most_deferred) {
     deferred_.push_back({&target, direction, origin.address, to, bytes});
     return;
   }
-  const bool by_message = target.by_messages || (preferred && !(whole && bytes > most_at_once));
+  const bool by_message = target.by_messages || (preferred && !is_long);
   ++(by_message ? counters_.by_target : counters_.by_network);
-  const bool reads = direction == Direction::read;
-  if (whole && by_message) {
-    return reads ? get_by_message(target, origin.address, to.place, bytes, waiter)
-                 : put_by_message(target, origin.address, to.place, bytes, waiter);
-  }
-  if (whole) {
-    return reads ? read(target, origin.address, to, 0, bytes, waiter)
-                 : write(target, origin.address, to, 0, bytes, waiter);
-  }
+  if (whole && by_message)
+    return move_by_message(target, direction, origin.address, to.place, bytes, waiter);
+  if (whole) return move_segment(target, direction, origin.address, to, 0, bytes, waiter);
   const auto move_all = [&](auto&& by) {
     for_each_segment(origin, place, [&](std::byte* ours, std::ptrdiff_t at, std::size_t n) {
       by.add(ours, at, n);

@@ -135,6 +135,11 @@ void Window::join(std::vector<Exposure> all, Memory memory) {
   may_use_messages_ = size() > 1 && !shared && !data_by_processor_ && !prefers_messages_;
 }
 
+// At the beginning of an epoch that both its sides end: for the messages of it.
+void Window::expect_messages() {
+  if (may_use_messages_ && messages_ == nullptr) begin_messages();
+}
+
 void Window::begin_messages() {
   messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
                                          memory_is_ == Memory::attached ? nullptr : memory_,
@@ -212,7 +217,6 @@ void Window::find_memory(Target& target, const Exposure& exposure) {
 void Window::leave() {
   if (access_ == Access::fence) {
     const End end(*this, AtEnd::copies);
-    run_all_deferred();
     close_all();
     access_ = Access::none;
   }

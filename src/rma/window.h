@@ -221,6 +221,7 @@ class Window {
   Target& meet(int rank);
   [[nodiscard]] Exposure exposure_of(int rank);
   void find_memory(Target& target, const Exposure& exposure);
+  void expect_messages();
   void begin_messages();
   [[nodiscard]] BothKeys register_both(void* memory, std::size_t bytes);
   void deregister_both(const BothKeys& keys) noexcept;
@@ -299,6 +300,8 @@ class Window {
   template <class Post>
   engine::Posted posted(Target& target, Post&& post_it);
   template <class Post>
+  void post_counted(Target& target, Waiter& waiter, Post&& post_it);
+  template <class Post>
   void run_once(Target& target, Post&& post_it);
   template <class Post>
   void add_to_batch(Target& target, Post&& post_it);
@@ -312,6 +315,10 @@ class Window {
   [[nodiscard]] bool target_waits(const Target& target) const;
   [[nodiscard]] bool prefers_message(Target& target, Direction direction, const Place& place,
                                      bool whole);
+  void move_segment(Target& target, Direction direction, void* ours, const Reach& to,
+                    std::ptrdiff_t at, std::size_t bytes, Waiter& waiter);
+  void move_by_message(Target& target, Direction direction, void* ours, std::uint64_t place,
+                       std::size_t bytes, Waiter& waiter);
   void put_by_message(Target& target, const void* from, std::uint64_t place, std::size_t bytes,
                       Waiter& waiter);
   void get_by_message(Target& target, void* to, std::uint64_t place, std::size_t bytes,
