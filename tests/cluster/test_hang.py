@@ -3,6 +3,7 @@
 plugin for PMIx (pmix) or PMI-2 (pmi2), or prterun (prrte). Runs on the cluster."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -108,7 +109,9 @@ class HangPage(LaunchTest):
     def test_no_page_of_a_job_that_ends_in_time(self):
         began = time.monotonic()
         result = self.run_limited(50, PROGRAM, "work", 1)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        # PRRTE says now and then that a daemon of its own began before it was moved to another process group.
+        said = [line for line in result.stderr.splitlines() if not re.match(r"\[node\d:\d+\] plm:ssh: Warning: ", line)]
+        self.assertEqual((result.returncode, said), (0, []))
         self.assertLess(time.monotonic() - began, 40)
 
 
