@@ -23,6 +23,7 @@ using Kind = RankStatus::Kind;
 
 constexpr int timeout_status = 124; // as mpiexec has it
 constexpr auto pause = 10ms;
+constexpr int most_looks = 3;
 constexpr auto time_to_abort = 5s;
 constexpr auto time_to_page = 10s; // for rank 0, once all others should be through
 
@@ -36,6 +37,13 @@ std::map<pid_t, std::string> find_stacks(const std::vector<RankStatus>& ranks) {
   while (!stacks.are_known())
     std::this_thread::sleep_for(pause);
   return stacks.by_process();
+}
+
+// Whether one answers that has not before.
+bool answers_anew(const std::vector<RankStatus>& earlier, const std::vector<RankStatus>& now) {
+  for (std::size_t rank = 0; rank < now.size(); ++rank)
+    if (now[rank].kind == Kind::answered && earlier[rank].kind != Kind::answered) return true;
+  return false;
 }
 
 double seconds_of(const JobMemory& memory) {
@@ -76,12 +84,16 @@ void TimeLimit::watch() {
   if (wait_until(until + time_to_page)) end_job("");
 }
 
-// Twice, so that the page can tell ranks that stand in a circle from those that pass things on.
+// Twice, so that the page can tell ranks that stand in a circle from those that pass things on;
+// once more where a rank has only then come to wait, as on a machine that is overloaded.
 std::vector<TimeLimit::Seen> TimeLimit::look() const {
   memory_.header().ending.store(1);
-  const std::vector<RankStatus> earlier = ask_ranks(memory_);
-  std::this_thread::sleep_for(look_interval);
-  std::vector<RankStatus> now = ask_ranks(memory_);
+  std::vector<RankStatus> earlier, now = ask_ranks(memory_);
+  for (int looks = 1; looks == 1 || (looks < most_looks && answers_anew(earlier, now)); ++looks) {
+    earlier = std::move(now);
+    std::this_thread::sleep_for(look_interval);
+    now = ask_ranks(memory_);
+  }
   for (std::size_t rank = 0; rank < now.size(); ++rank)
     if (now[rank].kind == Kind::silent && earlier[rank].kind == Kind::answered)
       now[rank] = earlier[rank];
