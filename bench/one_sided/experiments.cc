@@ -233,6 +233,39 @@ void columns(const Options& options) {
   }
 }
 
+// Fences around sums of doubles, one and 64 of them, and around those that also ask for what was
+// there.
+void accumulates(const Options& options) {
+  constexpr int many = 64;
+  for (int bytes = 8; bytes <= options.largest; bytes *= 4) {
+    const Windows windows(bytes);
+    const int count = bytes / 8;
+    const std::vector<double> data(static_cast<std::size_t>(count), 1.0);
+    std::vector<double> old(data);
+    const auto measure = [&](const char* name, int times, auto&& operation) {
+      const double us = us_per_round(options.rounds, [&] {
+        MPI_Win_fence(0, windows.win);
+        if (bench::rank == 0)
+          for (int i = 0; i < times; ++i)
+            operation();
+        MPI_Win_fence(0, windows.win);
+      });
+      bench::figure(name, bytes, us);
+    };
+    const auto add = [&] {
+      MPI_Accumulate(data.data(), count, MPI_DOUBLE, 1, 0, count, MPI_DOUBLE, MPI_SUM, windows.win);
+    };
+    const auto get_and_add = [&] {
+      MPI_Get_accumulate(data.data(), count, MPI_DOUBLE, old.data(), count, MPI_DOUBLE, 1, 0, count,
+                         MPI_DOUBLE, MPI_SUM, windows.win);
+    };
+    measure("accumulate_us", 1, add);
+    measure("accumulate_64_us", many, add);
+    measure("get_accumulate_us", 1, get_and_add);
+    measure("get_accumulate_64_us", many, get_and_add);
+  }
+}
+
 // Windows of 64 puts or gets in an epoch; two-sided, of sends into receives that are posted, with a
 // short answer to each window.
 void bandwidth(const Options& options) {
@@ -368,10 +401,16 @@ struct Experiment {
   void (*run)(const Options&);
   int ranks; // that it needs; 0: two or more
 };
-constexpr Experiment experiments[] = {
-    {"latency", latency, 2}, {"bandwidth", bandwidth, 2}, {"synchronization", synchronization, 2},
-    {"overlap", overlap, 2}, {"skew", skew, 2},           {"origins", origins, 0},
-    {"atomics", atomics, 2}, {"strided", strided, 2},     {"columns", columns, 2}};
+constexpr Experiment experiments[] = {{"latency", latency, 2},
+                                      {"bandwidth", bandwidth, 2},
+                                      {"synchronization", synchronization, 2},
+                                      {"overlap", overlap, 2},
+                                      {"skew", skew, 2},
+                                      {"origins", origins, 0},
+                                      {"atomics", atomics, 2},
+                                      {"strided", strided, 2},
+                                      {"columns", columns, 2},
+                                      {"accumulates", accumulates, 2}};
 
 const Experiment* find(std::string_view name) {
   for (const Experiment& each : experiments)
@@ -398,9 +437,9 @@ int main(int argc, char** argv) {
       std::fprintf(
           stderr,
           "experiments: found '%s' on %d ranks, %d rounds, largest message %d; needed "
-          "latency, bandwidth, synchronization, overlap, skew, atomics, strided or columns on 2 "
-          "ranks, or origins on 2 or more; then, if not 20 and 262144, positive numbers of rounds "
-          "and bytes\n",
+          "latency, bandwidth, synchronization, overlap, skew, atomics, strided, columns or "
+          "accumulates on 2 ranks, or origins on 2 or more; then, if not 20 and 262144, positive "
+          "numbers of rounds and bytes\n",
           argc > 1 ? argv[1] : "", bench::size, options.rounds, options.largest);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }

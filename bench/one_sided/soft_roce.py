@@ -68,7 +68,8 @@ def table(by, names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", choices=[*measure.ONE_SIDED_EXPERIMENTS, "atomics", "strided", "columns", "all"])
+    parser.add_argument("experiment", choices=[*measure.ONE_SIDED_EXPERIMENTS, "atomics", "strided", "columns",
+                                               "accumulates", "all"])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=pathlib.Path, default=figures.DOCS)
     parser.add_argument("--seconds", type=int, default=900, help="for one guest (%(default)s)")

@@ -54,7 +54,7 @@ constexpr std::array known_hints = {
 
 Window::Window(Process& self, Communicator& inside, int made_by)
     : base::Object(base::ObjectKind::window), comm(&inside), ranks(inside.size()), waiting(self),
-      rma(*self.instance->engine, waiting, inside.p2p, self.types[MPI_BYTE],
+      rma(*self.instance->engine, waiting, inside.p2p, self.types, self.ops,
           self.settings.protocols == base::Protocols::sender, self.instance->windows.counters),
       flavor(made_by), hints(known_hints) {
   if (self.settings.check) rma.close_short_way();

@@ -242,6 +242,10 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const Reach to = reach(target, place);
   if (bytes == 0) return; // a type without data is made of nothing
   const Type& element = *place.type->elementary();
+  if (target.rank != rank() && combines_at_target()) {
+    ++counters_.by_target;
+    return accumulate_by_target(target, sends ? &origin : nullptr, result, place, to, op, element);
+  }
   const Turn turn(*this, target);
   Accumulation what{op, element, to, {*place.type, nullptr, place.count}, result != nullptr,
                     {}, {}};
@@ -335,6 +339,10 @@ void Window::compare_and_swap(const void* origin, const void* compare, void* res
     atomically(target,
                [&] { compare_and_swap_atomically(*to.here, origin, compare, result, size); });
     return;
+  }
+  if (target.rank != rank() && combines_at_target()) {
+    ++counters_.by_target;
+    return swap_by_target(target, to, origin, compare, result, size);
   }
   const Turn turn(*this, target);
   const bool far = by_network(target, type);

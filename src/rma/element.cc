@@ -112,4 +112,23 @@ void combine(const Op& op, const Type& element, std::size_t bytes, const Operand
   PackCursor(element, operands.result_spread, count).pack(operands.result, bytes);
 }
 
+void combine_here(const Op& op, const Type& element, const RunsHere& runs, std::size_t bytes,
+                  std::byte* ours, std::byte* old) {
+  if (old != nullptr) runs.pack(old);
+  if (op.handle() == MPI_NO_OP) return;
+  if (op.handle() == MPI_REPLACE) return runs.unpack(ours);
+  const auto size = static_cast<std::size_t>(element.size());
+  if (element.contiguous() && runs.lie_aligned(static_cast<std::size_t>(element.alignment()))) {
+    return runs.for_each_piece([&](std::byte* there, std::size_t at, std::size_t length) {
+      op.apply(ours + at, there, static_cast<MPI_Count>(length / size), element);
+    });
+  }
+  const std::size_t spread = bytes / size * static_cast<std::size_t>(element.extent());
+  std::vector<std::byte> before(bytes), result(bytes), ours_spread(spread), result_spread(spread);
+  runs.pack(before.data());
+  combine(op, element, bytes,
+          {ours, before.data(), result.data(), ours_spread.data(), result_spread.data()});
+  runs.unpack(result.data());
+}
+
 } // namespace macadam::rma

@@ -3,6 +3,7 @@
 
 #include "datatype/op.h"
 #include "datatype/type.h"
+#include "rma/runs.h"
 
 #include <cstddef>
 
@@ -36,5 +37,10 @@ struct Operands {
 };
 void combine(const datatype::Op& op, const datatype::Type& element, std::size_t bytes,
              const Operands& operands);
+
+// The same to memory of this process: `bytes` bytes of elements in runs. `ours` is aligned to 16
+// bytes; the values before go to `old` unless it is null.
+void combine_here(const datatype::Op& op, const datatype::Type& element, const RunsHere& runs,
+                  std::size_t bytes, std::byte* ours, std::byte* old);
 
 } // namespace macadam::rma

@@ -58,9 +58,11 @@ inline std::atomic_ref<std::uint32_t> in_bulk(const Target& target) {
   return std::atomic_ref(reinterpret_cast<Control*>(target.control_here)->in_bulk);
 }
 
-// Nobody else may access the target's memory by this window.
+// Nobody else may access the target's memory by this window; or others do so by messages only, of
+// which none is served meanwhile.
 inline bool Window::is_alone(const Target& target) const {
-  return target.held == Held::exclusive || size() == 1;
+  return target.held == Held::exclusive || size() == 1 ||
+         (target.rank == rank() && combines_at_target());
 }
 
 template <class Change>

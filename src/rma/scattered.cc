@@ -3,6 +3,7 @@
 
 #include "base/copy.h"
 #include "datatype/cursor.h"
+#include "rma/collected.h"
 #include "rma/post.h"
 
 #include <algorithm>
@@ -58,18 +59,6 @@ Sample sample_of(const Place& place, std::size_t most) {
   return sample;
 }
 
-// Calls copy(memory, bytes) for each of our segments.
-template <class Copy>
-void for_each_of_ours(const std::vector<Segment>& segments, Copy&& copy) {
-  std::size_t few = 0;
-  for (const Segment& segment : segments) {
-    const auto bytes = static_cast<std::size_t>(segment.bytes);
-    if (bytes <= base::few_bytes) few += bytes;
-    copy(segment.data, bytes);
-  }
-  base::touched(few);
-}
-
 } // namespace
 
 bool Window::Scattered::suits(const Target& target, Direction direction, const Place& place) {
@@ -86,53 +75,13 @@ Window::Scattered::Scattered(Window& window, Target& target, Direction direction
                              Waiter& waiter)
     : window_(window), target_(target), direction_(direction), to_(to), waiter_(waiter) {}
 
-// What is read, on its way to where it belongs. Ends itself.
-struct Window::Scattered::Collected final : Waiter {
-  Collected(Waiter& waiter, std::vector<Segment> segments, std::size_t bytes)
-      : whole(waiter), ours(std::move(segments)), packed(bytes) {
-    whole.on_posted();
-  }
-  void on_posted() override { ++pending; }
-  void on_done(bool ok) noexcept override {
-    succeeded = succeeded && ok;
-    if (--pending != 0) return;
-    const std::byte* from = packed.data();
-    if (succeeded) {
-      for_each_of_ours(ours, [&](std::byte* to, std::size_t bytes) {
-        base::copy(to, from, bytes);
-        from += bytes;
-      });
-    }
-    whole.on_done(succeeded);
-    delete this;
-  }
-
-  Waiter& whole;
-  std::vector<Segment> ours;
-  std::vector<std::byte> packed;
-  std::uint32_t pending = 1; // who posts it
-  bool succeeded = true;
-};
-
 void Window::Scattered::add(std::byte* ours, std::ptrdiff_t at, std::size_t bytes) {
   const bool reads = direction_ == Direction::read;
   if (bytes >= most_in_message) return move(ours, at, bytes);
   const std::size_t most_runs = reads ? Messages::most_runs_of_get : most_runs_of_put;
-  if (bytes_ + bytes > most_in_message || runs_.size() == most_runs) end();
-  const std::uint64_t place = to_.place + static_cast<std::uint64_t>(at);
-  Run* const last = runs_.empty() || runs_.back().bytes != bytes ? nullptr : &runs_.back();
-  if (last != nullptr && last->count == 1)
-    last->stride = static_cast<std::int64_t>(place - last->place);
-  if (last != nullptr &&
-      place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
-    ++last->count;
-  else
-    runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
-  bytes_ += bytes;
-  if (!ours_.empty() && ours_.back().data + ours_.back().bytes == ours)
-    ours_.back().bytes += static_cast<MPI_Count>(bytes);
-  else
-    ours_.push_back({ours, static_cast<MPI_Count>(bytes)});
+  if (runs_.bytes() + bytes > most_in_message || runs_.size() == most_runs) end();
+  runs_.add(to_.place + static_cast<std::uint64_t>(at), bytes);
+  add_segment(ours_, {ours, static_cast<MPI_Count>(bytes)});
 }
 
 void Window::Scattered::end() {
@@ -143,7 +92,6 @@ void Window::Scattered::end() {
     direction_ == Direction::read ? get() : put();
   runs_.clear();
   ours_.clear();
-  bytes_ = 0;
 }
 
 // Whether there is room for a message. Waits for it, if need be, for about as long as the pieces
@@ -152,7 +100,7 @@ bool Window::Scattered::is_ready() const {
   if (target_.by_messages) return true;
   const std::uint64_t looks_worth_a_piece = kernel_copies(target_) ? 3 : 1;
   std::uint64_t looks = 0;
-  for (const Run& run : runs_)
+  for (const Run& run : runs_.all())
     looks += run.count * looks_worth_a_piece;
   for (; looks > 0 && window_.messages_->is_busy(); --looks)
     window_.waiting_.look();
@@ -166,7 +114,7 @@ void Window::Scattered::move(std::byte* ours, std::ptrdiff_t at, std::size_t byt
 void Window::Scattered::move_each() {
   auto ours = ours_.begin();
   MPI_Count done = 0; // of that segment
-  for (const Run& run : runs_) {
+  for (const Run& run : runs_.all()) {
     std::uint64_t place = run.place - to_.place;
     for (std::uint32_t i = 0; i < run.count; ++i, place += static_cast<std::uint64_t>(run.stride)) {
       move(ours->data + done, static_cast<std::ptrdiff_t>(place), run.bytes);
@@ -177,10 +125,10 @@ void Window::Scattered::move_each() {
 }
 
 void Window::Scattered::put() {
-  const std::span<const std::byte> runs = std::as_bytes(std::span(runs_));
-  std::vector<std::byte> packed(bytes_ + runs.size());
+  const std::span<const std::byte> runs = std::as_bytes(runs_.all());
+  std::vector<std::byte> packed(runs_.bytes() + runs.size());
   std::byte* to = packed.data();
-  for_each_of_ours(ours_, [&](std::byte* from, std::size_t bytes) {
+  for_each_of(ours_, [&](std::byte* from, std::size_t bytes) {
     base::copy(to, from, bytes);
     to += bytes;
   });
@@ -191,20 +139,11 @@ void Window::Scattered::put() {
 }
 
 void Window::Scattered::get() {
-  const auto ask = [&](void* to, Waiter& waiter) {
+  collect(std::exchange(ours_, {}), runs_.bytes(), waiter_, [&](void* to, Waiter& waiter) {
     window_.post_counted(target_, waiter, [&] {
-      return window_.messages_->get_runs(target_.rank, runs_, to, bytes_, waiter);
+      return window_.messages_->get_runs(target_.rank, runs_.all(), to, runs_.bytes(), waiter);
     });
-  };
-  if (ours_.size() == 1) return ask(ours_.front().data, waiter_);
-  auto* const collected = new Collected(waiter_, std::exchange(ours_, {}), bytes_);
-  try {
-    ask(collected->packed.data(), *collected);
-  } catch (...) { // the target has ended
-    collected->on_done(false);
-    throw;
-  }
-  collected->on_done(true);
+  });
 }
 
 } // namespace macadam::rma

@@ -31,8 +31,6 @@ class Window::Scattered {
   void end();
 
  private:
-  struct Collected;
-
   [[nodiscard]] bool is_ready() const;
   void move(std::byte* ours, std::ptrdiff_t at, std::size_t bytes);
   void move_each();
@@ -44,8 +42,7 @@ class Window::Scattered {
   const Direction direction_;
   const Reach& to_;
   Waiter& waiter_;
-  std::vector<Run> runs_; // at the target
-  std::size_t bytes_ = 0; // of them
+  Runs runs_; // at the target
   std::vector<datatype::Segment> ours_;
 };
 

@@ -23,7 +23,7 @@ void Counters::list(base::CounterList& list) const {
   };
   add("rma_mapped", "puts, gets and atomics done by loads and stores", mapped);
   add("rma_network", "puts and gets done by RDMA or a copy of the kernel", by_network);
-  add("rma_by_target", "puts and gets done by messages, which the target serves", by_target);
+  add("rma_by_target", "operations done by messages, which the target serves", by_target);
   add("rma_atomics", "short accumulates done by atomics of the processor or the network",
       by_atomics);
   add("rma_under_lock", "accumulates done under the lock of the target", under_lock);
@@ -31,9 +31,10 @@ void Counters::list(base::CounterList& list) const {
 }
 
 Window::Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-               const datatype::Type& byte, bool by_messages, Counters& counters)
+               const datatype::PredefinedTypes& types, const datatype::PredefinedOps& ops,
+               bool by_messages, Counters& counters)
     : engine_(engine), far_(engine.networks().farthest(*team.local)), waiting_(waiting),
-      team_(team), layout_(team.size()), byte_(byte), prefers_messages_(by_messages),
+      team_(team), layout_(team.size()), types_(types), ops_(ops), prefers_messages_(by_messages),
       counters_(counters) {}
 
 Window::~Window() {
@@ -141,7 +142,7 @@ void Window::expect_messages() {
 }
 
 void Window::begin_messages() {
-  messages_ = std::make_unique<Messages>(engine_, waiting_, team_, byte_,
+  messages_ = std::make_unique<Messages>(engine_, waiting_, team_, types_, ops_,
                                          memory_is_ == Memory::attached ? nullptr : memory_,
                                          control_, prefers_messages_);
 }

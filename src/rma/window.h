@@ -81,9 +81,10 @@ class Window {
  public:
   // `team` (whose rank maps the caller keeps) are the ranks of the window. All arguments outlive
   // it.
-  // `byte` is MPI_BYTE. `by_messages`: accesses of other ranks' memory go by messages.
+  // `by_messages`: accesses of other ranks' memory go by messages.
   Window(engine::Engine& engine, Waiting& waiting, const engine::Team& team,
-         const datatype::Type& byte, bool by_messages, Counters& counters);
+         const datatype::PredefinedTypes& types, const datatype::PredefinedOps& ops,
+         bool by_messages, Counters& counters);
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
   // Nobody uses the memory any more: revokes its keys.
@@ -148,7 +149,7 @@ class Window {
 
   // target = origin op target for each element, of which the old values go to `result` if it is not
   // null. Atomic per element with all other of these of this window; complete at the origin at
-  // return. Throws MPI_ERR_OP, MPI_ERR_TYPE.
+  // return, but for fences and post and wait, which end it. Throws MPI_ERR_OP, MPI_ERR_TYPE.
   void accumulate(const Data& origin, const Data* result, const Place& place,
                   const datatype::Op& op);
   // The short way for one element; false: take the long one.
@@ -344,6 +345,14 @@ class Window {
   void run_deferred(const Deferred& what, bool by_message);
   void run_all_deferred();
 
+  // by_target.cc
+  [[nodiscard]] bool combines_at_target() const;
+  void accumulate_by_target(Target& target, const Data* origin, const Data* result,
+                            const Place& place, const Reach& to, const datatype::Op& op,
+                            const datatype::Type& element);
+  void swap_by_target(Target& target, const Reach& to, const void* origin, const void* compare,
+                      void* result, std::size_t bytes);
+
   // blocks.cc
   [[nodiscard]] static bool takes_blocks(const Target& target, const Reach& to);
   bool move_list(Target& target, Direction direction, std::span<const engine::Block> ours,
@@ -409,7 +418,8 @@ class Window {
   Attached* attached_list_ = nullptr;    // ... here,
   std::size_t attached_room_ = 0;        // ... where there is room for so many
   std::vector<Attached> attached_lists_; // all that were ever in use: memory of the network
-  const datatype::Type& byte_;
+  const datatype::PredefinedTypes& types_;
+  const datatype::PredefinedOps& ops_;
   const bool prefers_messages_;
   bool may_use_messages_ = false;      // in epochs that a target ends too: begun with the first
   std::unique_ptr<Messages> messages_; // null: nobody needs them

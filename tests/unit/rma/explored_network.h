@@ -38,7 +38,8 @@ class ExploredNetwork {
   static constexpr std::size_t words = 8; // in each rank's window
 
   ExploredNetwork(int ranks, const Conditions& conditions, Choices& choices,
-                  const datatype::Type& byte, Window::Memory memory = Window::Memory::own);
+                  const datatype::PredefinedTypes& types, const datatype::PredefinedOps& ops,
+                  Window::Memory memory = Window::Memory::own);
 
   // Runs it on all ranks; empty, or what went wrong.
   std::string run(const Program& program);
@@ -221,12 +222,13 @@ class ExploredNetwork::Neighbours final : public macadam::test::NullTransport {
 
 // One process. Waiting: it stops until something completes, or until memory has changed.
 struct ExploredNetwork::Rank final : Waiting {
-  Rank(ExploredNetwork& explored_by, int own, int ranks, const datatype::Type& byte)
+  Rank(ExploredNetwork& explored_by, int own, int ranks, const datatype::PredefinedTypes& types,
+       const datatype::PredefinedOps& ops)
       : explored(explored_by), number(own), neighbours(explored_by),
         network(explored_by, own, ranks),
         engine(networks(), static_cast<engine::Rank>(ranks), settings),
         map(0, 1, ranks), team{0, own, &map, &map}, memory(words),
-        window(engine, *this, team, byte, false, counters) {}
+        window(engine, *this, team, types, ops, false, counters) {}
 
   void look() override { engine.progress(); }
   void wait(bool (*done)(void*), void* argument, For what) override {
@@ -270,12 +272,13 @@ inline std::uint64_t& ExploredNetwork::word(int rank, std::size_t i) {
 }
 
 inline ExploredNetwork::ExploredNetwork(int ranks, const Conditions& conditions, Choices& choices,
-                                        const datatype::Type& byte, Window::Memory memory)
+                                        const datatype::PredefinedTypes& types,
+                                        const datatype::PredefinedOps& ops, Window::Memory memory)
     : conditions_(conditions), choices_(choices) {
   std::vector<Exposure> exposures;
   const bool own = memory == Window::Memory::own;
   for (int rank = 0; rank < ranks; ++rank) {
-    ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks, byte));
+    ranks_.push_back(std::make_unique<Rank>(*this, rank, ranks, types, ops));
     Rank& made = *ranks_.back();
     exposures.push_back(made.window.register_window(own ? made.memory.data() : nullptr,
                                                     own ? words * 8 : 0, own ? 8 : 1));

@@ -60,6 +60,7 @@ struct Kept {
 // Of a window of so many members, of which this process is one.
 Kept kept_of(int ranks, bool maps) {
   const datatype::PredefinedTypes types;
+  const datatype::PredefinedOps ops;
   const base::Settings settings;
   Network network(maps);
   engine::Engine engine(engine::Networks(network), static_cast<engine::Rank>(ranks), settings);
@@ -71,7 +72,7 @@ Kept kept_of(int ranks, bool maps) {
   const std::size_t before = allocated();
   std::size_t after = 0;
   {
-    Window window(engine, waiting, team, types[MPI_BYTE], false, counters);
+    Window window(engine, waiting, team, types, ops, false, counters);
     {
       const Exposure own = window.register_window(&memory, sizeof memory, 1);
       EXPECT_EQ(own.shares, maps);

@@ -53,7 +53,7 @@ struct Litmus : testing::TestWithParam<bool> {
                        bool torn, Window::Memory memory) {
     ExploredNetwork explored(
         ranks, {.writes_copied = GetParam(), .torn_atomics = torn, .neighbours = neighbours},
-        choices, types[MPI_BYTE], memory);
+        choices, types, ops, memory);
     const std::string wrong = explored.run(program);
     ++runs;
     return wrong.empty() ? check(explored) : wrong;

@@ -83,7 +83,7 @@ struct Owner {
   // ends, with how many are attached.
   template <class Ready, class Note>
   void attach_all(Ready&& ready, Note&& note) {
-    Window window(engine, waiting, team, types[MPI_BYTE], false, counters);
+    Window window(engine, waiting, team, types, ops, false, counters);
     const Exposure own = window.register_window(nullptr, 0, 1);
     window.join({own}, Window::Memory::attached);
     const auto& list = reinterpret_cast<const Control*>(own.control.near.address)->attachments;
@@ -108,6 +108,7 @@ struct Owner {
   int registrations_left = unlimited;
   Network near{registrations_left}, far{registrations_left};
   const datatype::PredefinedTypes types;
+  const datatype::PredefinedOps ops;
   const base::Settings settings;
   engine::Engine engine{engine::Networks(std::vector<engine::Transport*>{&near, &far}), 1,
                         settings};

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Accumulates that their target does, in epochs that it ends too (a fence, or post and wait), where
+// no lock would be cheap: to memory that is not mapped, which only the kernel reaches. The elements
+// travel in messages, and the target combines them when it makes progress, one message after the
+// other. So nobody needs its lock: in such an epoch all accumulates of a window go this way, those
+// of the target itself are done between two messages, and nobody accumulates by locks meanwhile.
+// (Only in windows of one machine: in others the network's atomics come at any time.)
+//
+// A message has as many elements as the target combines while others are on their way.
+#include "base/copy.h"
+#include "datatype/cursor.h"
+#include "rma/collected.h"
+#include "rma/messages.h"
+#include "rma/post.h"
+#include "rma/window.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace macadam::rma {
+
+using datatype::Op;
+using datatype::PackCursor;
+using datatype::Segment;
+using datatype::Type;
+
+namespace {
+
+// Bytes of a message whose data the engine takes from where they lie, and the runs of any.
+constexpr std::size_t most_bytes = 64 << 10;
+constexpr std::size_t most_runs = 96;
+// Runs of the last element of a message, which may have gaps.
+constexpr std::size_t runs_of_element = 4;
+
+// What the next message has of the target's elements, whole ones.
+void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t element,
+          bool is_packed) {
+  runs.clear();
+  while (!theirs.done()) {
+    std::size_t room = element - runs.bytes() % element; // the rest of one that is begun
+    if (room == element) {
+      if (runs.size() >= most_runs) return;
+      const std::size_t most =
+          is_packed ? Messages::most_combined(runs.size() + runs_of_element) : most_bytes;
+      room = (most - std::min(most, runs.bytes())) / element * element;
+      if (room == 0) return;
+    }
+    const Segment next = theirs.next_segment(static_cast<MPI_Count>(room));
+    runs.add(place + reinterpret_cast<std::uint64_t>(next.data),
+             static_cast<std::size_t>(next.bytes));
+  }
+}
+
+} // namespace
+
+// In this epoch.
+bool Window::combines_at_target() const {
+  return messages_ != nullptr && !prefers_messages_ && atomics_by_processor_ &&
+         !data_by_processor_ && (access_ == Access::fence || access_ == Access::started);
+}
+
+// Of `origin` and `result` either may be null.
+void Window::accumulate_by_target(Target& target, const Data* origin, const Data* result,
+                                  const Place& place, const Reach& to, const Op& op,
+                                  const Type& element) {
+  const auto size = static_cast<std::size_t>(element.size());
+  const bool is_packed = origin != nullptr && !origin->type->contiguous();
+  std::optional<PackCursor> ours, results;
+  if (is_packed) ours.emplace(*origin->type, origin->address, origin->count);
+  if (result != nullptr) results.emplace(*result->type, result->address, result->count);
+  const auto* data = origin != nullptr ? static_cast<const std::byte*>(origin->address) : nullptr;
+  alignas(16) std::array<std::byte, Messages::most_combined(0)> packed;
+  PackCursor theirs(*place.type, nullptr, place.count);
+  Runs runs;
+  target.unserved = true;
+  target.fetching |= result != nullptr;
+  while (!theirs.done()) {
+    fill(runs, theirs, to.place, size, is_packed);
+    const std::size_t bytes = runs.bytes();
+    if (is_packed) ours->pack(packed.data(), bytes);
+    const std::span<const std::byte> sent(is_packed ? packed.data() : data,
+                                          origin != nullptr ? bytes : 0);
+    const auto combine = [&](void* old, Waiter& waiter) {
+      post_counted(target, waiter, [&] {
+        return messages_->combine(target.rank, op, element, runs.all(), sent, old, waiter);
+      });
+    };
+    if (result == nullptr) {
+      combine(nullptr, target);
+    } else {
+      std::vector<Segment> here;
+      for (auto left = static_cast<MPI_Count>(bytes); left > 0; left -= here.back().bytes)
+        here.push_back(results->next_segment(left));
+      collect(std::move(here), bytes, target, combine);
+    }
+    if (data != nullptr && !is_packed) data += bytes;
+  }
+}
+
+void Window::swap_by_target(Target& target, const Reach& to, const void* origin,
+                            const void* compare, void* result, std::size_t bytes) {
+  target.fetching = true;
+  post_counted(target, target, [&] {
+    return messages_->compare_and_swap(target.rank, to.place, origin, compare, result, bytes,
+                                       target);
+  });
+}
+
+} // namespace macadam::rma

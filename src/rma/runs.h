@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "base/copy.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace macadam::rma {
+
+// Pieces of one length at equal distances: the first at a place of a rank of the window.
+struct Run {
+  std::uint64_t place;
+  std::int64_t stride;
+  std::uint32_t bytes; // of each
+  std::uint32_t count;
+};
+
+// Pieces of a target in the order in which their data are packed, as few runs.
+class Runs {
+ public:
+  void add(std::uint64_t place, std::size_t bytes) {
+    bytes_ += bytes;
+    Run* const last = runs_.empty() || runs_.back().bytes != bytes ? nullptr : &runs_.back();
+    if (last != nullptr && last->count == 1)
+      last->stride = static_cast<std::int64_t>(place - last->place);
+    if (last != nullptr &&
+        place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
+      ++last->count;
+    else
+      runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
+  }
+  void clear() {
+    runs_.clear();
+    bytes_ = 0;
+  }
+  [[nodiscard]] bool empty() const { return runs_.empty(); }
+  [[nodiscard]] std::size_t size() const { return runs_.size(); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; } // of all pieces
+  [[nodiscard]] std::span<const Run> all() const { return runs_; }
+
+ private:
+  std::vector<Run> runs_;
+  std::size_t bytes_ = 0;
+};
+
+// Runs as they come in a message, where they need not lie aligned, of memory that places count
+// from; null: places are addresses.
+class RunsHere {
+ public:
+  RunsHere(std::byte* memory, const std::byte* runs, std::size_t count)
+      : memory_(memory), runs_(runs), count_(count) {}
+
+  // Calls visit(memory, where it is packed, bytes) for each piece.
+  template <class Visit>
+  void for_each_piece(Visit&& visit) const {
+    std::size_t packed = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Run run = at(i);
+      if (run.bytes <= base::few_bytes) base::touched(std::size_t{run.bytes} * run.count);
+      std::byte* there = address(run);
+      for (std::uint32_t piece = 0; piece < run.count; ++piece) {
+        visit(there, packed, std::size_t{run.bytes});
+        packed += run.bytes;
+        there += run.stride;
+      }
+    }
+  }
+  // The pieces' data to a packed stream, and back.
+  void pack(std::byte* packed) const {
+    for_each_piece([&](const std::byte* there, std::size_t at, std::size_t bytes) {
+      base::copy(packed + at, there, bytes);
+    });
+  }
+  void unpack(const std::byte* packed) const {
+    for_each_piece([&](std::byte* there, std::size_t at, std::size_t bytes) {
+      base::copy(there, packed + at, bytes);
+    });
+  }
+  // Whether all pieces begin at a multiple of `alignment`.
+  [[nodiscard]] bool lie_aligned(std::size_t alignment) const {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Run run = at(i);
+      bits |=
+          reinterpret_cast<std::uint64_t>(address(run)) | static_cast<std::uint64_t>(run.stride);
+    }
+    return bits % alignment == 0;
+  }
+
+ private:
+  [[nodiscard]] Run at(std::size_t i) const {
+    Run run;
+    std::memcpy(&run, runs_ + i * sizeof run, sizeof run);
+    return run;
+  }
+  [[nodiscard]] std::byte* address(const Run& run) const {
+    return memory_ != nullptr ? memory_ + run.place : reinterpret_cast<std::byte*>(run.place);
+  }
+
+  std::byte* memory_;
+  const std::byte* runs_;
+  std::size_t count_;
+};
+
+} // namespace macadam::rma
