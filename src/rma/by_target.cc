@@ -27,29 +27,30 @@ using datatype::Type;
 
 namespace {
 
-// Bytes of a message whose data the engine takes from where they lie, and the runs of any.
-constexpr std::size_t most_bytes = 64 << 10;
-constexpr std::size_t most_runs = 96;
-// Runs of the last element of a message, which may have gaps.
-constexpr std::size_t runs_of_element = 4;
+// What a message has: data that the engine takes from where they lie; or with it, packed.
+struct Most {
+  std::size_t runs;
+  std::size_t bytes;
+};
+constexpr Most most_in_place{96, 64 << 10};
+constexpr std::size_t runs_of_element = 4; // of the last one, which may have gaps
+constexpr std::size_t most_packed_runs = 32;
+constexpr Most most_packed{most_packed_runs,
+                           Messages::most_combined(most_packed_runs + runs_of_element)};
 
-// What the next message has of the target's elements, whole ones.
-void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t element,
-          bool is_packed) {
-  runs.clear();
-  while (!theirs.done()) {
-    std::size_t room = element - runs.bytes() % element; // the rest of one that is begun
-    if (room == element) {
-      if (runs.size() >= most_runs) return;
-      const std::size_t most =
-          is_packed ? Messages::most_combined(runs.size() + runs_of_element) : most_bytes;
-      room = (most - std::min(most, runs.bytes())) / element * element;
-      if (room == 0) return;
-    }
-    const Segment next = theirs.next_segment(static_cast<MPI_Count>(room));
+// What the next message has of the target's elements, whole ones of `size` bytes.
+void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t size, const Most& most) {
+  const auto add = [&](std::size_t bytes) {
+    const Segment next = theirs.next_segment(static_cast<MPI_Count>(bytes));
     runs.add(place + reinterpret_cast<std::uint64_t>(next.data),
              static_cast<std::size_t>(next.bytes));
-  }
+  };
+  runs.clear();
+  const std::size_t whole = most.bytes / size * size;
+  while (!theirs.done() && runs.size() < most.runs && runs.bytes() < whole)
+    add(whole - runs.bytes());
+  while (const std::size_t begun = runs.bytes() % size)
+    add(size - begun);
 }
 
 } // namespace
@@ -70,13 +71,13 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
   if (is_packed) ours.emplace(*origin->type, origin->address, origin->count);
   if (result != nullptr) results.emplace(*result->type, result->address, result->count);
   const auto* data = origin != nullptr ? static_cast<const std::byte*>(origin->address) : nullptr;
-  alignas(16) std::array<std::byte, Messages::most_combined(0)> packed;
+  std::array<std::byte, most_packed.bytes> packed;
   PackCursor theirs(*place.type, nullptr, place.count);
   Runs runs;
   target.unserved = true;
   target.fetching |= result != nullptr;
   while (!theirs.done()) {
-    fill(runs, theirs, to.place, size, is_packed);
+    fill(runs, theirs, to.place, size, is_packed ? most_packed : most_in_place);
     const std::size_t bytes = runs.bytes();
     if (is_packed) ours->pack(packed.data(), bytes);
     const std::span<const std::byte> sent(is_packed ? packed.data() : data,

@@ -16,6 +16,9 @@ using datatype::Type;
 
 namespace {
 
+// Bytes of a piece that is combined where it lies; shorter ones together, in a copy.
+constexpr std::size_t worth_a_call = 64;
+
 template <class Word>
 Word word_at(const void* memory, std::size_t i) {
   Word word;
@@ -118,16 +121,24 @@ void combine_here(const Op& op, const Type& element, const RunsHere& runs, std::
   if (op.handle() == MPI_NO_OP) return;
   if (op.handle() == MPI_REPLACE) return runs.unpack(ours);
   const auto size = static_cast<std::size_t>(element.size());
-  if (element.contiguous() && runs.lie_aligned(static_cast<std::size_t>(element.alignment()))) {
+  const auto count = static_cast<MPI_Count>(bytes / size);
+  const auto alignment = static_cast<std::size_t>(element.alignment());
+  if (element.contiguous() && bytes >= runs.pieces() * worth_a_call &&
+      runs.lie_aligned(alignment)) {
     return runs.for_each_piece([&](std::byte* there, std::size_t at, std::size_t length) {
       op.apply(ours + at, there, static_cast<MPI_Count>(length / size), element);
     });
   }
-  const std::size_t spread = bytes / size * static_cast<std::size_t>(element.extent());
-  std::vector<std::byte> before(bytes), result(bytes), ours_spread(spread), result_spread(spread);
-  runs.pack(before.data());
-  combine(op, element, bytes,
-          {ours, before.data(), result.data(), ours_spread.data(), result_spread.data()});
+  std::vector<std::byte> result(bytes);
+  runs.pack(result.data());
+  if (element.contiguous()) {
+    op.apply(ours, result.data(), count, element);
+  } else {
+    const std::size_t spread = static_cast<std::size_t>(count * element.extent());
+    std::vector<std::byte> before(result), ours_spread(spread), result_spread(spread);
+    combine(op, element, bytes,
+            {ours, before.data(), result.data(), ours_spread.data(), result_spread.data()});
+  }
   runs.unpack(result.data());
 }
 

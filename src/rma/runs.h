@@ -80,6 +80,12 @@ class RunsHere {
       base::copy(there, packed + at, bytes);
     });
   }
+  [[nodiscard]] std::size_t pieces() const {
+    std::size_t pieces = 0;
+    for (std::size_t i = 0; i < count_; ++i)
+      pieces += at(i).count;
+    return pieces;
+  }
   // Whether all pieces begin at a multiple of `alignment`.
   [[nodiscard]] bool lie_aligned(std::size_t alignment) const {
     std::uint64_t bits = 0;
