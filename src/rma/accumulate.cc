@@ -9,6 +9,7 @@
 //    reductions where the memory is mapped, otherwise read, changed and written back. An origin
 //    holds the lock inside a call only, so it is never held by a process that computes; and not at
 //    all where nobody else may access the target.
+// Where the target waits anyway it may do them instead (by_target.cc).
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
@@ -59,6 +60,27 @@ void check_same(const Type& ours, const Type& theirs, const char* side) {
   if (ours.signature() == theirs.signature()) return;
   base::fail(MPI_ERR_TYPE, "the {} datatype is made of {}, that of the target of {}", side,
              datatype::describe(ours), datatype::describe(theirs));
+}
+
+// Refuses what the operation cannot combine. `bytes`: at the target.
+void check_operands(const Data* origin, const Data* result, const Place& place, MPI_Count bytes,
+                    const Op& op) {
+  if (!op.predefined()) {
+    base::fail(MPI_ERR_OP, "{}: only predefined operations can be used to accumulate", op.name());
+  }
+  if (bytes > 0) op.check(element_of(*place.type, "target"));
+  const auto check_side = [&](const Data* data, const char* side) {
+    if (data == nullptr) return;
+    const MPI_Count found = datatype::packed_size(*data->type, data->count);
+    if (found != bytes) {
+      base::fail(MPI_ERR_TYPE, "the {} has {} elements of {}, {} bytes, and the target {} bytes",
+                 side, data->count, datatype::describe(*data->type), found, bytes);
+    }
+    if (bytes > 0)
+      check_same(element_of(*data->type, side), element_of(*place.type, "target"), side);
+  };
+  check_side(origin, "origin");
+  check_side(result, "result");
 }
 
 // The origin's data or results, fragment by fragment: packed, or where they lie.
@@ -220,24 +242,9 @@ void Window::combine_fragment(Target& target, Accumulation& what, std::size_t by
 }
 
 void Window::accumulate(const Data& origin, const Data* result, const Place& place, const Op& op) {
-  if (!op.predefined()) {
-    base::fail(MPI_ERR_OP, "{}: only predefined operations can be used to accumulate", op.name());
-  }
   const bool sends = op.handle() != MPI_NO_OP;
   const MPI_Count bytes = datatype::packed_size(*place.type, place.count);
-  const auto check_side = [&](const Data& data, const char* side) {
-    const MPI_Count found = datatype::packed_size(*data.type, data.count);
-    if (found != bytes) {
-      base::fail(MPI_ERR_TYPE, "the {} has {} elements of {}, {} bytes, and the target {} bytes",
-                 side, data.count, datatype::describe(*data.type), found, bytes);
-    }
-    if (bytes > 0)
-      check_same(element_of(*data.type, side), element_of(*place.type, "target"), side);
-  };
-  if (bytes > 0) op.check(element_of(*place.type, "target"));
-  if (sends) check_side(origin, "origin");
-  if (result != nullptr) check_side(*result, "result");
-
+  check_operands(sends ? &origin : nullptr, result, place, bytes, op);
   Target& target = opened(place.rank);
   const Reach to = reach(target, place);
   if (bytes == 0) return; // a type without data is made of nothing
