@@ -7,14 +7,18 @@
 //
 // WHAT: latency (half round trip), bandwidth, both_ways (windows of 64), pairs (message rate of
 // half the ranks to the other half), barrier, bcast, reduce, allreduce, allgather, alltoall,
-// reduce_scatter, gather, scatter (bytes of a rank's part, floats where they are added), put, get
-// (each with a flush); bcast_and_barrier, scatter_and_barrier: with the barrier, which decides how
-// long ranks that share cores wait for their root afterwards. Messages of more than 8 KiB are
-// repeated as much less often as they are longer, but at least ten times.
+// reduce_scatter, gather, scatter (bytes of a rank's part, floats where they are added); put, get,
+// accumulate, get_accumulate, fetch_and_op, compare_and_swap (each with a flush, memory of
+// MPI_Win_allocate; 8 bytes of the last two); fence_put, fence_get, fence_accumulate,
+// fence_get_accumulate (a fence behind each, memory of MPI_Win_create); bcast_and_barrier,
+// scatter_and_barrier: with the barrier, which decides how long ranks that share cores wait for
+// their root afterwards. Messages of more than 8 KiB are repeated as much less often as they are
+// longer, but at least ten times.
 #include "bench.h"
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace {
@@ -31,9 +35,11 @@ using Body = std::function<void(int bytes)>;
 struct What {
   Body body;
   std::size_t send_parts, receive_parts; // of the buffers, each as long as a message
-  bool of_data = true;                   // else it has one size, 0
+  std::optional<int> only_size = {};     // bytes; else every power of two
   bool of_floats = false;
-  bool waits = true; // a barrier between the repetitions, which is not measured
+  bool waits = true;    // a barrier between the repetitions, which is not measured
+  bool exposes = false; // a window
+  bool fences = false;  // a window of MPI_Win_create; else one is allocated, and locked for all
   // What is printed: of the mean microseconds of a repetition and the bytes.
   std::function<double(double us, int bytes)> value = [](double us, int) { return us; };
 };
@@ -62,6 +68,54 @@ void windows(int to, int from, int bytes) {
 
 double megabytes_each_second(double us, int bytes) {
   return window * static_cast<double>(bytes) / us;
+}
+
+// Rank 0 calls, on the memory of rank 1, and flushes; or between fences of all.
+void add_one_sided(std::map<std::string, What>& what) {
+  const auto add = [&](const std::string& name, auto call, bool of_floats,
+                       std::optional<int> only_size = {}) {
+    const What made{.body =
+                        [=](int n) {
+                          if (rank != 0) return;
+                          call(n);
+                          MPI_Win_flush(1, exposed);
+                        },
+                    .send_parts = 1,
+                    .receive_parts = 1,
+                    .only_size = only_size,
+                    .of_floats = of_floats,
+                    .waits = false,
+                    .exposes = true};
+    what[name] = made;
+    if (only_size) return;
+    What& fenced = what["fence_" + name] = made;
+    fenced.fences = true;
+    fenced.body = [=](int n) {
+      if (rank == 0) call(n);
+      MPI_Win_fence(0, exposed);
+    };
+  };
+  const auto put = [](int n) { MPI_Put(out.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed); };
+  const auto get = [](int n) { MPI_Get(in.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed); };
+  const auto accumulate = [](int n) {
+    MPI_Accumulate(out.data(), n / 4, MPI_FLOAT, 1, 0, n / 4, MPI_FLOAT, MPI_SUM, exposed);
+  };
+  const auto get_accumulate = [](int n) {
+    MPI_Get_accumulate(out.data(), n / 4, MPI_FLOAT, in.data(), n / 4, MPI_FLOAT, 1, 0, n / 4,
+                       MPI_FLOAT, MPI_SUM, exposed);
+  };
+  const auto fetch_and_op = [](int) {
+    MPI_Fetch_and_op(out.data(), in.data(), MPI_INT64_T, 1, 0, MPI_SUM, exposed);
+  };
+  const auto compare_and_swap = [](int) {
+    MPI_Compare_and_swap(out.data(), out.data(), in.data(), MPI_INT64_T, 1, 0, exposed);
+  };
+  add("put", put, false);
+  add("get", get, false);
+  add("accumulate", accumulate, true);
+  add("get_accumulate", get_accumulate, true);
+  add("fetch_and_op", fetch_and_op, false, 8);
+  add("compare_and_swap", compare_and_swap, false, 8);
 }
 
 std::map<std::string, What> table() {
@@ -101,7 +155,7 @@ std::map<std::string, What> table() {
   what["barrier"] = {.body = [](int) { MPI_Barrier(MPI_COMM_WORLD); },
                      .send_parts = 0,
                      .receive_parts = 0,
-                     .of_data = false};
+                     .only_size = 0};
   what["bcast"] = {.body = [](int n) { MPI_Bcast(out.data(), n, MPI_BYTE, 0, MPI_COMM_WORLD); },
                    .send_parts = 1,
                    .receive_parts = 0};
@@ -166,21 +220,7 @@ std::map<std::string, What> table() {
     both.waits = false;
     what[std::string(rooted) + "_and_barrier"] = both;
   }
-  for (const bool puts : {true, false}) {
-    what[puts ? "put" : "get"] = {
-        .body =
-            [puts](int n) {
-              if (rank != 0) return;
-              if (puts)
-                MPI_Put(out.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed);
-              else
-                MPI_Get(in.data(), n, MPI_BYTE, 1, 0, n, MPI_BYTE, exposed);
-              MPI_Win_flush(1, exposed);
-            },
-        .send_parts = 1,
-        .receive_parts = 1,
-        .waits = false};
-  }
+  add_one_sided(what);
   return what;
 }
 
@@ -214,26 +254,44 @@ double mean_us(const What& what, int bytes, int repetitions) {
   return of_all / repetitions * 1e6;
 }
 
+// For the one-sided ones, and what it exposes.
+class Exposed {
+ public:
+  Exposed(bool fences, int bytes) : fences_(fences) {
+    void* memory = nullptr;
+    if (fences_) {
+      memory_.assign(static_cast<std::size_t>(bytes), 0);
+      MPI_Win_create(memory_.data(), bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &exposed);
+      MPI_Win_fence(0, exposed);
+    } else {
+      MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &exposed);
+      MPI_Win_lock_all(0, exposed);
+    }
+  }
+  Exposed(const Exposed&) = delete;
+  Exposed& operator=(const Exposed&) = delete;
+  ~Exposed() {
+    if (!fences_) MPI_Win_unlock_all(exposed);
+    MPI_Win_free(&exposed);
+  }
+
+ private:
+  const bool fences_;
+  std::vector<char> memory_;
+};
+
 void measure(const char* name, const What& what, int iterations, int longest) {
   const auto room = static_cast<std::size_t>(longest);
-  out.assign(what.send_parts * room + 1, 1);
-  in.assign(what.receive_parts * room + 1, 0);
-  const bool one_sided = std::strcmp(name, "put") == 0 || std::strcmp(name, "get") == 0;
-  void* memory = nullptr;
-  if (one_sided) {
-    MPI_Win_allocate(longest, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &exposed);
-    MPI_Win_lock_all(0, exposed);
-  }
+  out.assign(what.send_parts * room + 8, 1);
+  in.assign(what.receive_parts * room + 8, 0);
+  std::optional<Exposed> memory;
+  if (what.exposes) memory.emplace(what.fences, std::max(longest, 8));
   for (int bytes = what.of_floats ? 4 : 1; bytes <= longest; bytes *= 2) {
     const int fewer = bytes > often_up_to ? bytes / often_up_to : 1;
     const double us = mean_us(what, bytes, std::max(10, iterations / fewer));
     const std::string figure = std::string("users_") + name;
-    bench::figure(figure.c_str(), what.of_data ? bytes : 0, what.value(us, bytes));
-    if (!what.of_data) break;
-  }
-  if (one_sided) {
-    MPI_Win_unlock_all(exposed);
-    MPI_Win_free(&exposed);
+    bench::figure(figure.c_str(), what.only_size.value_or(bytes), what.value(us, bytes));
+    if (what.only_size) break;
   }
 }
 

@@ -22,7 +22,9 @@ from peers import add_peers, libraries, names
 
 # What is measured on how many ranks, its unit, and whether less is better.
 PAIR = {"latency": ("us", True), "bandwidth": ("MB/s", False), "both_ways": ("MB/s", False),
-        "put": ("us", True), "get": ("us", True)}
+        **{name: ("us", True) for name in (
+            "put", "get", "accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap",
+            "fence_put", "fence_get", "fence_accumulate", "fence_get_accumulate")}}
 PAIRS = {"pairs": ("million/s", False)}
 COLLECTIVES = {name: ("us", True) for name in (
     "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter", "gather",
