@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accumulates that their target does, in epochs that it ends too (a fence, or post and wait), where
-// no lock would be cheap: to memory that is not mapped, which only the kernel reaches. The elements
-// travel in messages, and the target combines them when it makes progress, one message after the
-// other. So nobody needs its lock: in such an epoch all accumulates of a window go this way, those
-// of the target itself are done between two messages, and nobody accumulates by locks meanwhile.
-// (Only in windows of one machine: in others the network's atomics come at any time.)
+// Accumulates that their target does, in epochs that it ends too (a fence, or post and wait). By
+// the origin alone they take the target's lock and three round trips, or calls of the kernel, for
+// each segment; here the elements travel in messages, and the target combines them when it makes
+// progress, one message after the other. So nobody needs the lock: in such an epoch all accumulates
+// of a window go this way, but for windows whose memory all map; those of the target itself are
+// done between two messages; and MPI lets nobody lock a window that is exposed.
 //
 // A message has as many elements as the target combines while others are on their way.
 #include "base/copy.h"
@@ -57,8 +57,8 @@ void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t size,
 
 // In this epoch.
 bool Window::combines_at_target() const {
-  return messages_ != nullptr && !prefers_messages_ && atomics_by_processor_ &&
-         !data_by_processor_ && (access_ == Access::fence || access_ == Access::started);
+  return messages_ != nullptr && !data_by_processor_ &&
+         (access_ == Access::fence || access_ == Access::started);
 }
 
 // Of `origin` and `result` either may be null.

@@ -72,7 +72,7 @@ class Operation : public Waiter {
 // One process's side of a window: the memory of all ranks, as far as it has to do with them, and
 // the epochs that are open. Puts and gets are loads and stores where memory is mapped, else RDMA
 // writes and reads; locks and accumulates go by atomics. No rank ever has to act for another; in an
-// epoch that both end it may (target_waits()).
+// epoch that both end it may (target_waits(), combines_at_target()).
 //
 // Errors are thrown as base::Error: MPI_ERR_RMA_SYNC (no epoch, or the wrong one),
 // MPI_ERR_RMA_RANGE (outside the memory), MPI_ERR_DISP, MPI_ERR_PROC_ABORTED (the target has

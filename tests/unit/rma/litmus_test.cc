@@ -84,6 +84,16 @@ struct Litmus : testing::TestWithParam<bool> {
     }
     }
   }
+  // An epoch in which nothing is accessed: rank 1 goes on once rank 0 has come, and the reverse.
+  static void meet(Window& window, int rank) {
+    if (rank == 0) {
+      window.post({1}, false);
+      window.wait();
+    } else {
+      window.start({0}, false);
+      window.complete();
+    }
+  }
   // Reads, adds, writes: with both locks held nothing would be lost but by chance.
   void count_under_lock(Window& window) {
     std::uint64_t value = 0;
@@ -439,18 +449,19 @@ TEST_P(Litmus, attached_memory_is_found_by_its_present_key) {
         if (rank == 0) {
           memory[0] = 0;
           window.attach(memory.data(), 32);
-          window.post({1}, false);
-          window.wait();
+          meet(window, rank);
+          meet(window, rank);
           window.detach(memory.data());
           window.attach(other.data(), 32);
           window.attach(memory.data(), 32);
-          window.post({1}, false);
-          window.wait();
+          meet(window, rank);
         } else {
           for (int round = 0; round < 2; ++round) {
-            window.start({0}, false);
+            meet(window, rank);
+            window.lock(0, false, false);
             window.accumulate(data(value), nullptr, place(0, address), ops[MPI_SUM]);
-            window.complete();
+            window.unlock(0);
+            if (round == 0) meet(window, rank);
           }
         }
       },
@@ -473,13 +484,13 @@ TEST_P(Litmus, attached_regions_that_touch_are_accessed_together) {
           window.attach(bytes + 20, 12);
           window.attach(bytes, 12);
           window.attach(bytes + 12, 8);
-          window.post({1}, false);
-          window.wait();
+          meet(window, rank);
         } else {
-          window.start({0}, false);
+          meet(window, rank);
+          window.lock(0, false, false);
           window.accumulate(data(values[0], 4), nullptr, place(0, address, 4), ops[MPI_SUM]);
           window.get(data(found[0], 2), place(0, address + 8, 2), nullptr);
-          window.complete();
+          window.unlock(0);
         }
       },
       [&](ExploredNetwork&) {
