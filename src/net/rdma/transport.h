@@ -105,6 +105,7 @@ class RdmaTransport : public engine::Transport, EventSink {
     return sleeper_ == nullptr || !processes_.is_local(peer);
   }
   engine::Link& connect(Rank peer, engine::PeerState& state) override;
+  [[nodiscard]] std::string why_failed(const engine::Link& link) const override;
   bool forget(Rank first, Rank processes) override;
   // With static connections (rdma_connections `all` or `serial`): to every rank that goes by RDMA.
   bool connect_at_start() override;

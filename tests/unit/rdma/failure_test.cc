@@ -53,6 +53,8 @@ TEST(Failure, of_a_queue_pair_ends_what_was_under_way) {
   EXPECT_EQ(world[0].transport->connections(), 0u);
   ASSERT_EQ(world[0].transport->fallbacks().size(), 1u);
   EXPECT_NE(world[0].transport->fallbacks()[0].find("rank 1"), std::string::npos);
+  EXPECT_EQ(world[0].transport->why_failed(world[0].link(1)),
+            "rank 1 on host this host is not reached any more: it refused an access to its memory");
   EXPECT_EQ(world[0].transport->send(world[0].link(1), "x", 1, nullptr, 0), Posted::done);
 }
 
