@@ -126,7 +126,8 @@ TEST(Connect, a_peer_that_has_ended_counts_as_failed) {
   ASSERT_EQ(world[0].transport->fallbacks().size(), 1u);
   EXPECT_NE(world[0].transport->fallbacks()[0].find("rank 1 has not answered"), std::string::npos);
   EXPECT_EQ(world[0].transport->why_failed(world[0].link(1)).find("rank 1 on host "), 0u);
-  EXPECT_NE(world[0].transport->why_failed(world[0].link(1))
+  EXPECT_NE(world[0]
+                .transport->why_failed(world[0].link(1))
                 .find("cannot be reached: rank 1 has not answered for "),
             std::string::npos);
 }
