@@ -150,7 +150,7 @@ void rget(Process& self, void* origin, MPI_Count origin_count, const Type& origi
   });
 }
 
-// --- Accumulates. They are complete at the origin at once, so their requests are.
+// --- Accumulates. Under locks they are complete at the origin at once, so their requests are.
 
 void accumulate(Process&, const void* origin, MPI_Count origin_count, const Type& origin_type,
                 int rank, MPI_Aint displacement, MPI_Count count, const Type& type,

@@ -33,6 +33,7 @@ struct Most {
   std::size_t bytes;
 };
 constexpr Most most_in_place{96, 64 << 10};
+constexpr std::size_t most_pieces = 4096;  // which take longer than their bytes
 constexpr std::size_t runs_of_element = 4; // of the last one, which may have gaps
 constexpr std::size_t most_packed_runs = 32;
 constexpr Most most_packed{most_packed_runs,
@@ -47,8 +48,10 @@ void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t size,
   };
   runs.clear();
   const std::size_t whole = most.bytes / size * size;
-  while (!theirs.done() && runs.size() < most.runs && runs.bytes() < whole)
+  for (std::size_t pieces = 0; pieces < most_pieces; ++pieces) {
+    if (theirs.done() || runs.size() >= most.runs || runs.bytes() == whole) break;
     add(whole - runs.bytes());
+  }
   while (const std::size_t begun = runs.bytes() % size)
     add(size - begun);
 }
@@ -83,6 +86,7 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
     const std::span<const std::byte> sent(is_packed ? packed.data() : data,
                                           origin != nullptr ? bytes : 0);
     const auto combine = [&](void* old, Waiter& waiter) {
+      make_room_for_message();
       post_counted(target, waiter, [&] {
         return messages_->combine(target.rank, op, element, runs.all(), sent, old, waiter);
       });
@@ -90,10 +94,12 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
     if (result == nullptr) {
       combine(nullptr, target);
     } else {
-      std::vector<Segment> here;
-      for (auto left = static_cast<MPI_Count>(bytes); left > 0; left -= here.back().bytes)
-        here.push_back(results->next_segment(left));
-      collect(std::move(here), bytes, target, combine);
+      Runs here;
+      while (here.bytes() < bytes) {
+        const Segment next = results->next_segment(static_cast<MPI_Count>(bytes - here.bytes()));
+        here.add(next.data, static_cast<std::size_t>(next.bytes));
+      }
+      collect(std::move(here), target, combine);
     }
     if (data != nullptr && !is_packed) data += bytes;
   }
@@ -102,6 +108,7 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
 void Window::swap_by_target(Target& target, const Reach& to, const void* origin,
                             const void* compare, void* result, std::size_t bytes) {
   target.fetching = true;
+  make_room_for_message();
   post_counted(target, target, [&] {
     return messages_->compare_and_swap(target.rank, to.place, origin, compare, result, bytes,
                                        target);

@@ -170,10 +170,15 @@ void Window::check_passive(const char* call) const {
 }
 
 inline void Window::look_now_and_then() {
-  if (--flushes_before_look_ != 0) [[likely]]
+  if (--calls_before_look_ != 0) [[likely]]
     return;
-  flushes_before_look_ = most_flushes_before_look;
+  calls_before_look_ = most_calls_before_look;
   waiting_.look();
+}
+
+void Window::check_request(const char* call) {
+  check_passive(call);
+  look_now_and_then();
 }
 
 void Window::flush(int rank) {
@@ -196,6 +201,7 @@ void Window::flush_local(int rank) {
   check_passive(it, "MPI_Win_flush_local");
   wait_idle(it);
   check_alive(it);
+  look_now_and_then();
 }
 
 void Window::flush_local_all() {
@@ -203,6 +209,7 @@ void Window::flush_local_all() {
   wait_for_touched();
   for (const Target* const it : touched_)
     check_alive(*it);
+  look_now_and_then();
 }
 
 void Window::sync() {
@@ -288,6 +295,7 @@ void Window::unlock(int rank) {
   const bool exclusive = std::exchange(it.held, Held::nothing) == Held::exclusive;
   check_alive(it);
   if (checked) give_lock(it, window_lock, exclusive, it.ticket);
+  look_now_and_then();
   if (!tells) return;
   it.unlanded = false;
   wait_idle(it);
@@ -326,6 +334,7 @@ void Window::unlock_all() {
       give_lock(*it, window_lock, false, it->ticket);
   }
   touched_.clear();
+  look_now_and_then();
 }
 
 } // namespace macadam::rma

@@ -224,7 +224,6 @@ Messages::Posted Messages::get_runs(int from, std::span<const Run> runs, void* t
 Messages::Posted Messages::combine(int to, const datatype::Op& op, const datatype::Type& element,
                                    std::span<const Run> runs, Bytes data, void* old,
                                    MemoryWaiter& waiter) {
-  if (is_busy()) return Posted::busy;
   std::size_t bytes = 0;
   for (const Run& run : runs)
     bytes += std::size_t{run.bytes} * run.count;
@@ -246,7 +245,6 @@ Messages::Posted Messages::combine(int to, const datatype::Op& op, const datatyp
 Messages::Posted Messages::compare_and_swap(int to, std::uint64_t place, const void* ours,
                                             const void* compare, void* old, std::size_t bytes,
                                             MemoryWaiter& waiter) {
-  if (is_busy()) return Posted::busy;
   const Posted received = receive_answer(to, old, bytes, waiter);
   request(to, {Kind::compare_and_swap, 0, place, bytes},
           {bytes_at(ours, bytes), bytes_at(compare, bytes)});

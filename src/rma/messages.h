@@ -56,9 +56,9 @@ class Messages {
   Posted get_runs(int from, std::span<const Run> runs, void* to, std::size_t bytes,
                   MemoryWaiter& waiter);
   // The target combines its elements in the runs with `data` (none of MPI_NO_OP), after all that
-  // this rank has asked it to combine before. `old`: where the values before go; null: nowhere.
-  // Long data, of more than most_combined(runs) bytes, are in use until `waiter` is told, as `old`
-  // is.
+  // this rank has asked it to combine before. Never busy, as there is no other way. `old`: where
+  // the values before go; null: nowhere. Long data, of more than most_combined(runs) bytes, are in
+  // use until `waiter` is told, as `old` is.
   Posted combine(int to, const datatype::Op& op, const datatype::Type& element,
                  std::span<const Run> runs, std::span<const std::byte> data, void* old,
                  MemoryWaiter& waiter);

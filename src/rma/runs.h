@@ -19,19 +19,29 @@ struct Run {
   std::uint32_t count;
 };
 
-// Pieces of a target in the order in which their data are packed, as few runs.
+// Pieces in the order in which their data are packed, as few runs.
 class Runs {
  public:
   void add(std::uint64_t place, std::size_t bytes) {
     bytes_ += bytes;
-    Run* const last = runs_.empty() || runs_.back().bytes != bytes ? nullptr : &runs_.back();
-    if (last != nullptr && last->count == 1)
-      last->stride = static_cast<std::int64_t>(place - last->place);
-    if (last != nullptr &&
-        place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
-      ++last->count;
-    else
-      runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
+    if (!runs_.empty()) {
+      Run& last = runs_.back();
+      if (last.count == 1 && place == last.place + last.bytes) { // one piece with it
+        last.bytes += static_cast<std::uint32_t>(bytes);
+        return;
+      }
+      if (last.bytes == bytes) {
+        if (last.count == 1) last.stride = static_cast<std::int64_t>(place - last.place);
+        if (place == last.place + last.count * static_cast<std::uint64_t>(last.stride)) {
+          ++last.count;
+          return;
+        }
+      }
+    }
+    runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
+  }
+  void add(const std::byte* memory, std::size_t bytes) {
+    add(reinterpret_cast<std::uint64_t>(memory), bytes);
   }
   void clear() {
     runs_.clear();
@@ -40,6 +50,7 @@ class Runs {
   [[nodiscard]] bool empty() const { return runs_.empty(); }
   [[nodiscard]] std::size_t size() const { return runs_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; } // of all pieces
+  [[nodiscard]] bool is_one_piece() const { return size() == 1 && runs_.front().count == 1; }
   [[nodiscard]] std::span<const Run> all() const { return runs_; }
 
  private:
@@ -53,6 +64,8 @@ class RunsHere {
  public:
   RunsHere(std::byte* memory, const std::byte* runs, std::size_t count)
       : memory_(memory), runs_(runs), count_(count) {}
+  explicit RunsHere(const Runs& of_addresses)
+      : RunsHere(nullptr, std::as_bytes(of_addresses.all()).data(), of_addresses.size()) {}
 
   // Calls visit(memory, where it is packed, bytes) for each piece.
   template <class Visit>
@@ -110,6 +123,31 @@ class RunsHere {
   std::byte* memory_;
   const std::byte* runs_;
   std::size_t count_;
+};
+
+// Goes through the pieces of runs, in parts.
+class PieceWalk {
+ public:
+  explicit PieceWalk(const Runs& of) : runs_(of.all()) {}
+  // Bytes of the present piece that are left; 0: at the end.
+  [[nodiscard]] std::size_t left() const { return runs_.empty() ? 0 : runs_.front().bytes - done_; }
+  // The place of the next bytes, at most left() of them.
+  std::uint64_t take(std::size_t bytes) {
+    const Run& run = runs_.front();
+    const std::uint64_t place = run.place + piece_ * static_cast<std::uint64_t>(run.stride) + done_;
+    done_ += bytes;
+    if (done_ < run.bytes) return place;
+    done_ = 0;
+    if (++piece_ < run.count) return place;
+    piece_ = 0;
+    runs_ = runs_.subspan(1);
+    return place;
+  }
+
+ private:
+  std::span<const Run> runs_;
+  std::uint32_t piece_ = 0;
+  std::size_t done_ = 0; // of it
 };
 
 } // namespace macadam::rma

@@ -81,7 +81,7 @@ void Window::Scattered::add(std::byte* ours, std::ptrdiff_t at, std::size_t byte
   const std::size_t most_runs = reads ? Messages::most_runs_of_get : most_runs_of_put;
   if (runs_.bytes() + bytes > most_in_message || runs_.size() == most_runs) end();
   runs_.add(to_.place + static_cast<std::uint64_t>(at), bytes);
-  add_segment(ours_, {ours, static_cast<MPI_Count>(bytes)});
+  ours_.add(ours, bytes);
 }
 
 void Window::Scattered::end() {
@@ -112,34 +112,26 @@ void Window::Scattered::move(std::byte* ours, std::ptrdiff_t at, std::size_t byt
 }
 
 void Window::Scattered::move_each() {
-  auto ours = ours_.begin();
-  MPI_Count done = 0; // of that segment
-  for (const Run& run : runs_.all()) {
-    std::uint64_t place = run.place - to_.place;
-    for (std::uint32_t i = 0; i < run.count; ++i, place += static_cast<std::uint64_t>(run.stride)) {
-      move(ours->data + done, static_cast<std::ptrdiff_t>(place), run.bytes);
-      done += run.bytes;
-      if (done == ours->bytes) ++ours, done = 0;
-    }
+  PieceWalk ours(ours_), theirs(runs_);
+  while (theirs.left() > 0) {
+    const std::size_t bytes = std::min(ours.left(), theirs.left());
+    auto* const memory = reinterpret_cast<std::byte*>(ours.take(bytes));
+    move(memory, static_cast<std::ptrdiff_t>(theirs.take(bytes) - to_.place), bytes);
   }
 }
 
 void Window::Scattered::put() {
   const std::span<const std::byte> runs = std::as_bytes(runs_.all());
   std::vector<std::byte> packed(runs_.bytes() + runs.size());
-  std::byte* to = packed.data();
-  for_each_of(ours_, [&](std::byte* from, std::size_t bytes) {
-    base::copy(to, from, bytes);
-    to += bytes;
-  });
-  base::copy(to, runs.data(), runs.size());
+  RunsHere(ours_).pack(packed.data());
+  base::copy(packed.data() + runs_.bytes(), runs.data(), runs.size());
   target_.unserved = true;
   window_.posted(target_,
                  [&] { return window_.messages_->put_runs(target_.rank, packed, runs_.size()); });
 }
 
 void Window::Scattered::get() {
-  collect(std::exchange(ours_, {}), runs_.bytes(), waiter_, [&](void* to, Waiter& waiter) {
+  collect(std::exchange(ours_, {}), waiter_, [&](void* to, Waiter& waiter) {
     window_.post_counted(target_, waiter, [&] {
       return window_.messages_->get_runs(target_.rank, runs_.all(), to, runs_.bytes(), waiter);
     });

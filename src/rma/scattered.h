@@ -43,7 +43,7 @@ class Window::Scattered {
   const Reach& to_;
   Waiter& waiter_;
   Runs runs_; // at the target
-  std::vector<datatype::Segment> ours_;
+  Runs ours_;
 };
 
 } // namespace macadam::rma

@@ -209,8 +209,11 @@ void Window::move_segment(Target& target, Direction direction, void* ours, const
 bool Window::prefers_message(Target& target, Direction direction, const Place& place, bool whole) {
   if (!target_waits(target)) return false;
   if (!whole) return Scattered::suits(target, direction, place);
-  if (!kernel_copies(target)) return false;
-  // No call waits for a target that leaves no room by not coming.
+  return kernel_copies(target) && make_room_for_message();
+}
+
+// False if there is none: no call waits for a target that leaves no room by not coming.
+bool Window::make_room_for_message() {
   if (messages_->is_busy()) waiting_.look();
   return !messages_->is_busy();
 }

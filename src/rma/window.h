@@ -142,7 +142,7 @@ class Window {
     return target->direct + offset;
   }
   // Request-based operations belong to passive-target epochs: refuses others.
-  void check_request(const char* call) const { check_passive(call); }
+  void check_request(const char* call);
   // `operation` may be null. True: complete already.
   bool put(const Data& origin, const Place& place, Operation* operation);
   bool get(const Data& origin, const Place& place, Operation* operation);
@@ -316,6 +316,7 @@ class Window {
   [[nodiscard]] bool target_waits(const Target& target) const;
   [[nodiscard]] bool prefers_message(Target& target, Direction direction, const Place& place,
                                      bool whole);
+  bool make_room_for_message();
   void move_segment(Target& target, Direction direction, void* ours, const Reach& to,
                     std::ptrdiff_t at, std::size_t bytes, Waiter& waiter);
   void move_by_message(Target& target, Direction direction, void* ours, std::uint64_t place,
@@ -378,9 +379,9 @@ class Window {
   static void begin(Operation* operation, Target& target);
   static bool end(Operation* operation);
 
-  // A program that only accesses memory and flushes still lets its process answer others, now and
-  // then.
-  static constexpr unsigned most_flushes_before_look = 64;
+  // A program that only accesses memory, and flushes or unlocks, still lets its process answer
+  // others, now and then.
+  static constexpr unsigned most_calls_before_look = 64;
 
   engine::Engine& engine_;
   engine::Transport& far_; // connects any two ranks of the window
@@ -401,7 +402,7 @@ class Window {
   bool unchecked_ = false; // MPI_MODE_NOCHECK of lock_all
   bool stored_ = false;    // to mapped memory, since the last full fence
   std::size_t locks_ = 0;  // held, in Access::locks
-  unsigned flushes_before_look_ = most_flushes_before_look;
+  unsigned calls_before_look_ = most_calls_before_look;
   std::uint32_t fences_ = 0;
   bool in_fence_ = false;
   int awaits_lock_of_ = -1;

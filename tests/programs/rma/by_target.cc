@@ -293,7 +293,56 @@ void unaligned() {
     OK(MPI_Type_free(type));
 }
 
-// More of them than may be under way, to a target that comes late.
+// No call waits for the target, however many there are: it comes once all have been made, told by
+// another window, which it polls in calls that need nobody.
+void without_the_target() {
+  if (check::size < 2) return;
+  constexpr int count = 20000, length = 2000;
+  rma::Window<Word> win(rma::Kind::created, length), told(rma::Kind::allocated, 1);
+  const Words data(length, 1);
+  for (const int ends : {0, 1, 2}) { // how it polls
+    std::fill_n(win.data(), win.size(), 0);
+    told[0] = 0;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_fence(0, win));
+    if (check::rank == 0) {
+      Word old = 0;
+      for (int i = 0; i < count; ++i)
+        OK(MPI_Accumulate(data.data(), 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, MPI_SUM, win));
+      for (int i = 0; i < count / 100; ++i)
+        OK(MPI_Accumulate(data.data(), length, MPI_INT64_T, 1, 0, length, MPI_INT64_T, MPI_SUM,
+                          win));
+      OK(MPI_Fetch_and_op(data.data(), &old, MPI_INT64_T, 1, 0, MPI_SUM, win));
+      OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, told));
+      OK(MPI_Put(data.data(), 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, told));
+      OK(MPI_Win_unlock(1, told));
+      OK(MPI_Win_fence(0, win));
+      CHECK_EQUAL(old, count + count / 100);
+    } else if (check::rank == 1) {
+      Word come = 0;
+      if (ends > 0) OK(MPI_Win_lock_all(0, told));
+      while (come == 0) {
+        if (ends == 0) OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, told));
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (ends < 2)
+          OK(MPI_Get(&come, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, told));
+        else
+          OK(MPI_Rget(&come, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, told, &request));
+        if (ends == 0) OK(MPI_Win_unlock(1, told));
+        if (ends == 1) OK(MPI_Win_flush_local_all(told));
+        if (ends == 2) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      }
+      if (ends > 0) OK(MPI_Win_unlock_all(told));
+      OK(MPI_Win_fence(0, win));
+      CHECK_EQUAL(win[0], 1 + count + count / 100);
+      CHECK_EQUAL(win[length - 1], count / 100);
+    } else {
+      OK(MPI_Win_fence(0, win));
+    }
+  }
+}
+
+// As many at once, of all ranks, to a target that comes late.
 void many() {
   constexpr int count = 20000;
   rma::Window<Word> win(rma::Kind::created, 4);
@@ -378,6 +427,7 @@ int main(int argc, char** argv) {
                      {"compare_and_swap", compare_and_swap},
                      {"with_gaps", with_gaps},
                      {"unaligned", unaligned},
+                     {"without_the_target", without_the_target},
                      {"many", many},
                      {"attached", attached},
                      {"told_by_counters", told_by_counters}});
