@@ -189,7 +189,10 @@ void set(Settings& settings, const SettingRow& row, const std::string& text) {
           const std::int64_t least = std::min<std::int64_t>(Settings{}.*member, 0);
           if (!number || *number < least) {
             refuse(row, text,
-                   fmt::format("a number of {} from {} on (suffixes K, M, G)", row.unit, least));
+                   fmt::format(
+                       "a number{} from {} on (suffixes K, M, G)",
+                       row.unit == std::string_view("count") ? "" : fmt::format(" of {}", row.unit),
+                       least));
           }
           settings.*member = *number;
         }
@@ -233,10 +236,12 @@ std::vector<std::string> read_environment(Settings& settings, const char* const*
     const auto row = std::find_if(rows.begin(), rows.end(),
                                   [&](const SettingRow& r) { return upper(r.name) == name; });
     if (row == rows.end()) {
-      const SettingRow& meant =
-          nearest(rows, upper(name), [](const SettingRow& r) { return upper(r.name); });
-      warnings.push_back(fmt::format("{} is no setting and was ignored; the nearest name is {}",
-                                     full, variable(meant)));
+      std::vector<std::string> names(reserved.begin(), reserved.end());
+      std::ranges::transform(rows, std::back_inserter(names), variable);
+      warnings.push_back(fmt::format(
+          "{} is no setting and was ignored; the nearest name is {}", full,
+          nearest(
+              names, full, [](const std::string& known) -> const auto& { return known; })));
       continue;
     }
     try {

@@ -110,7 +110,7 @@ struct SetRow {
 inline constexpr std::size_t longest_set_name = 247;
 
 // What mpiexec's child does before it becomes the rank's program.
-enum class StartStep : std::uint32_t { enter_folder, open_output, execute };
+enum class StartStep : std::uint32_t { enter_folder, open_output, open_errors, execute };
 
 // What a rank publishes: what the transport wants peers to know, and all else that is told with it.
 struct PublishedAddress {

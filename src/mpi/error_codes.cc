@@ -45,7 +45,7 @@ constexpr std::array error_classes = {
     CLASS(MPI_ERR_FILE, "invalid file handle"),
     CLASS(MPI_ERR_INFO_KEY, "info key too long or empty"),
     CLASS(MPI_ERR_INFO_NOKEY, "no such info key"),
-    CLASS(MPI_ERR_INFO_VALUE, "info value too long"),
+    CLASS(MPI_ERR_INFO_VALUE, "invalid info value"),
     CLASS(MPI_ERR_INFO, "invalid info object"),
     CLASS(MPI_ERR_IO, "input or output failed"),
     CLASS(MPI_ERR_KEYVAL, "invalid attribute key"),

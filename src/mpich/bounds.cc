@@ -51,7 +51,7 @@ int make_struct(Count count, const Count lengths[], const Displacement displacem
   standard.Type_get_extent_c(members, &start, &extent);
   const MPI_Count end = high.value_or(start + extent);
   start = low.value_or(start);
-  if constexpr (std::is_same_v<Displacement, MPI_Count>)
+  if constexpr (std::is_same_v<Count, MPI_Count>)
     answer = standard.Type_create_resized_c(members, start, end - start, made);
   else
     answer = standard.Type_create_resized(members, start, end - start, made);

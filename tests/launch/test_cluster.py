@@ -185,7 +185,7 @@ class Places(ClusterTest):
                 (("--map-by", "ppr:2:socket"),
                  '--map-by: "ppr:2:socket": ranks can be counted by node only, ppr:COUNT:node'),
                 (("--map-by", "wheel"),
-                 '--map-by: "wheel" is no order of ranks; "slot" and "node" are')):
+                 '--map-by: "wheel" is no order of ranks; "slot" and "node" are, and ppr:COUNT:node')):
             self.assert_fails(self.mpiexec(*arguments, "true"), 2, f"mpiexec: {sentence}",
                               "Run mpiexec --help for the options.")
         self.assert_fails(self.mpiexec("-host", "-oProxyCommand=x", "true"), 2,

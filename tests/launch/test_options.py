@@ -401,7 +401,7 @@ class Habits(LaunchTest):
                 self.assert_ran(result, [])
                 self.assertEqual(sorted(file.read_text().split()), ["end"] * 3 + ["error"] * 3 + ["out"] * 3)
         self.assert_fails(self.mpiexec("-n", 1, "-outfile-pattern", "/no/such/%r", "true"), 127,
-                          f"mpiexec: rank 0 on host {HOST} could not open the file of its output: "
+                          f"mpiexec: rank 0 on host {HOST} could not open the file of its output, /no/such/0: "
                           "No such file or directory")
 
     def test_variables_that_are_passed_on_anyway(self):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks end, and what follows from it.
+#include "tools/mpiexec/program_file.h"
 #include "tools/mpiexec/supervisor.h"
 #include "tools/mpiexec/words.h"
 
@@ -49,6 +50,25 @@ std::string Supervisor::hint_for_memory(int signal) const {
       limit.most >> 20, limit.most >> 19, limit.file);
 }
 
+std::string Supervisor::why_not_started(const RunningJob& job, int rank) const {
+  const RankRow& row = job.memory().row(rank);
+  const Program& program = job.program_of(rank);
+  const auto failed = [&](const std::string& what) {
+    return "could not " + what + ": " + std::strerror(row.start_error);
+  };
+  switch (row.failed_step) {
+  case boot::StartStep::open_output:
+    return failed("open the file of its output, " + files_of(job, rank).out);
+  case boot::StartStep::open_errors:
+    return failed("open the file of its output, " + files_of(job, rank).error);
+  case boot::StartStep::enter_folder:
+    return failed("enter the folder " + program.folder) + hint_for_path(program, row.start_error);
+  case boot::StartStep::execute:
+    break;
+  }
+  return failed("start " + program.command.front()) + hint_for_path(program, row.start_error);
+}
+
 void Supervisor::reap() {
   std::vector<std::tuple<RunningJob*, int, int>> ended; // job, rank, status
   int status = 0;
@@ -85,7 +105,7 @@ void Supervisor::on_end(RunningJob& job, int rank, int status) {
   const bool has_begun = row.published.load() != 0; // at some time
 
   if (row.start_error != 0) {
-    fail(job, rank, describe_start_failure(job.program_of(rank), row), 127, true);
+    fail(job, rank, why_not_started(job, rank), 127, true);
   } else if (WIFSIGNALED(status)) {
     const int number = WTERMSIG(status);
     const char* description = sigdescr_np(number);

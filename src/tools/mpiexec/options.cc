@@ -137,7 +137,10 @@ std::string check_order(const std::string& text) {
 
 std::string check_map_by(const std::string& text) {
   const MapBy words(text);
-  if (words.first != "ppr") return check_order(words.first);
+  if (words.first != "ppr") {
+    const std::string wrong = check_order(words.first);
+    return wrong.empty() ? "" : wrong + ", and ppr:COUNT:node";
+  }
   const bool good = is_count(words.count) && words.count.size() <= 4 &&
                     std::stoi(words.count) > 0 && words.object == "node";
   return good ? "" : "\"" + text + "\": ranks can be counted by node only, ppr:COUNT:node";

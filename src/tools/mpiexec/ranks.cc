@@ -125,8 +125,11 @@ bool redirect_to_file(const std::string& name, int stream) {
   row.child = getpid();
   pass(start.gate);
   row.failed_step = boot::StartStep::open_output; // in mpiexec's folder
-  const bool opened =
-      redirect_to_file(streams.files.out, 1) && redirect_to_file(streams.files.error, 2);
+  bool opened = redirect_to_file(streams.files.out, 1);
+  if (opened) {
+    row.failed_step = boot::StartStep::open_errors;
+    opened = redirect_to_file(streams.files.error, 2);
+  }
   if (opened) row.failed_step = boot::StartStep::enter_folder;
   if (opened && (program.folder.empty() || chdir(program.folder.c_str()) == 0)) {
     row.failed_step = boot::StartStep::execute;

@@ -52,15 +52,6 @@ bool reduce(std::vector<int>& counts, const std::vector<boot::SpawnProgram>& pro
 
 } // namespace
 
-std::string describe_start_failure(const Program& program, const boot::RankRow& row) {
-  if (row.failed_step == boot::StartStep::open_output)
-    return std::string("could not open the file of its output: ") + std::strerror(row.start_error);
-  return (row.failed_step == boot::StartStep::execute
-              ? "could not start " + program.command.front()
-              : "could not enter the folder " + program.folder) +
-         ": " + std::strerror(row.start_error) + hint_for_path(program, row.start_error);
-}
-
 void write(boot::PacketWriter& packet, const SpawnParent& parent) {
   packet.value(parent.ticket);
   packet.value(parent.job);
@@ -145,8 +136,7 @@ void Spawner::finish(Start& start) {
     if (row.start_error == 0) continue;
     job->abandon();
     drop(start);
-    server_.refuse(id,
-                   base::Error(MPI_ERR_SPAWN, describe_start_failure(job->program_of(rank), row)));
+    server_.refuse(id, base::Error(MPI_ERR_SPAWN, launcher_.why_not_started(*job, rank)));
     return;
   }
   boot::Spawned spawned;

@@ -41,6 +41,8 @@ class Spawner {
     virtual void settle(int job, bool is_kept) = 0;
     // The variable as ranks of this program have it; empty: they have none.
     [[nodiscard]] virtual std::string variable(const Program& program, const char* name) const = 0;
+    // Of a process that did not become its program: a sentence.
+    [[nodiscard]] virtual std::string why_not_started(const RunningJob& job, int rank) const = 0;
 
    protected:
     ~Launcher() = default;
@@ -81,8 +83,5 @@ class Spawner {
   Launcher& launcher_;
   std::vector<Start> starts_;
 };
-
-// Why a process did not become its program: a sentence.
-std::string describe_start_failure(const Program& program, const boot::RankRow& row);
 
 } // namespace macadam::tools

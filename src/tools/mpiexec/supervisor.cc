@@ -147,13 +147,17 @@ void Supervisor::start_ranks(RunningJob& job, const std::vector<base::Threads>& 
     streams.in = reads ? input.reading_end() : nothing.get();
     if (options_.label || head_ != nullptr)
       output_.add(options_.label ? job.label(rank) : "", streams);
-    streams.files =
-        name_files(options_.output_files, job.label(rank), std::string(job.memory().host_of(rank)));
+    streams.files = files_of(job, rank);
     empty(streams.files);
     const base::Descriptor out(streams.out), error(streams.error); // the rank has copies
     job.add(start_rank(start, job.program_of(rank), rank, streams));
     if (reads) input.forget_reading_end();
   }
+}
+
+OutputFiles Supervisor::files_of(const RunningJob& job, int rank) const {
+  return name_files(options_.output_files, job.label(rank),
+                    std::string(job.memory().host_of(rank)));
 }
 
 // Once, before the first rank that writes there.

@@ -59,6 +59,7 @@ class Supervisor final : private Services::Directory {
   void start_first_job();
   // Starts the processes of a job that has none.
   void start_ranks(RunningJob& job, const std::vector<base::Threads>& core_sets, const Gate& gate);
+  [[nodiscard]] OutputFiles files_of(const RunningJob& job, int rank) const;
   void empty(const OutputFiles& files);
   void wait_for_events();
   [[nodiscard]] Clock::duration longest_wait() const;
@@ -106,6 +107,7 @@ class Supervisor final : private Services::Directory {
   RunningJob* find_job(const boot::Secret& secret) override;
   void settle(int job, bool is_kept) override;
   [[nodiscard]] std::string variable(const Program& program, const char* name) const override;
+  [[nodiscard]] std::string why_not_started(const RunningJob& job, int rank) const override;
   [[nodiscard]] Links::Own link_settings() const override;
 
   const Options& options_;

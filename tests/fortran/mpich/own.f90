@@ -94,6 +94,8 @@ contains
                                 [MPI_INTEGER, MPI_UB], type, ierr)
     call MPI_Type_get_extent(type, address, length, ierr)
     call check(address == 4 .and. length == 20, 'a structure with an upper bound')
+    call MPI_Type_get_envelope(type, common(1), common(2), common(3), code, ierr)
+    call check(ierr == MPI_SUCCESS .and. code == MPI_COMBINER_RESIZED, 'what it says that it is')
     call MPI_Type_free(type, ierr)
     call PMPI_Type_struct(2, [1, 2], [0, 8], [MPI_INTEGER, MPI_DOUBLE_PRECISION], type, ierr)
     call PMPI_Type_extent(type, extent, ierr)
