@@ -274,6 +274,7 @@ void Window::lock(int rank, bool exclusive, bool unchecked) {
 }
 
 void Window::unlock(int rank) {
+  look_now_and_then();
   Target& it = target(rank);
   if (access_ != Access::locks || !it.open) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_unlock of rank {}, which this process has not locked",
@@ -295,7 +296,6 @@ void Window::unlock(int rank) {
   const bool exclusive = std::exchange(it.held, Held::nothing) == Held::exclusive;
   check_alive(it);
   if (checked) give_lock(it, window_lock, exclusive, it.ticket);
-  look_now_and_then();
   if (!tells) return;
   it.unlanded = false;
   wait_idle(it);
@@ -322,6 +322,7 @@ void Window::lock_all(bool unchecked) {
 }
 
 void Window::unlock_all() {
+  look_now_and_then();
   if (access_ != Access::all_locked) {
     base::fail(MPI_ERR_RMA_SYNC, "MPI_Win_unlock_all without MPI_Win_lock_all");
   }
@@ -334,7 +335,6 @@ void Window::unlock_all() {
       give_lock(*it, window_lock, false, it->ticket);
   }
   touched_.clear();
-  look_now_and_then();
 }
 
 } // namespace macadam::rma
