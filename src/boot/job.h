@@ -62,10 +62,12 @@ struct SharedMemory {
 // What processes that talk to each other must have alike, as each tells with its address. What they
 // make of it is MPI's (mpi/agreement.h).
 struct Agreement {
-  std::uint32_t rules = 0;        // a digest of the rules of collectives
-  std::uint32_t eager = 0;        // the longest EAGER message over a network, in bytes
-  std::uint16_t check = 0;        // 1: messages carry a note
-  std::uint16_t reproducible = 0; // 1: reductions have one algorithm each
+  std::uint32_t rules = 0;       // a digest of the rules of collectives
+  std::uint32_t eager = 0;       // the longest EAGER message over a network, in bytes
+  std::uint8_t check = 0;        // 1: messages carry a note
+  std::uint8_t reproducible = 0; // 1: reductions have one algorithm each
+  std::uint8_t shares = 1;       // 1: others of its machine are reached over shared memory
+  std::uint8_t unused = 0;
   auto operator<=>(const Agreement&) const = default;
 };
 

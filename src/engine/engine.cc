@@ -124,6 +124,7 @@ bool Engine::forget(Rank first, Rank processes) {
 
 Peer& Engine::meet(Rank rank) {
   Transport& transport = networks_.reaching(rank);
+  if (admit) admit(rank, transport); // one that it cannot talk to may never be reached
   PeerState state = PeerState::connecting;
   Link& link = transport.connect(rank, state); // if that fails there is no peer
   if (state == PeerState::connected && admit) admit(rank, transport);

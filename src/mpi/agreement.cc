@@ -19,7 +19,7 @@ std::string name_both(const boot::Processes& processes, engine::Rank peer) {
                      processes.host_of(peer));
 }
 
-const char* yes_or_no(std::uint16_t setting) {
+const char* yes_or_no(std::uint8_t setting) {
   return setting != 0 ? "yes" : "no";
 }
 
@@ -40,7 +40,9 @@ boot::Agreement agreement_of(const base::Settings& settings) {
   return {.rules = digest_of_rules(settings),
           .eager = static_cast<std::uint32_t>(settings.rdma_eager),
           .check = settings.check,
-          .reproducible = settings.reproducible};
+          .reproducible = settings.reproducible,
+          .shares = settings.network == base::NetworkChoice::automatic ||
+                    settings.network == base::NetworkChoice::shm};
 }
 
 void check_agreement(const boot::Processes& processes, engine::Rank peer,
@@ -68,6 +70,12 @@ void check_agreement(const boot::Processes& processes, engine::Rank peer,
                "{} have different settings: MACADAM_CHECK is {} here and {} there, and messages "
                "have another form with it; give all ranks the same",
                name_both(processes, peer), yes_or_no(own.check), yes_or_no(its->check));
+  if (its->shares != own.shares && processes.is_local(peer))
+    base::fail(MPI_ERR_OTHER,
+               "{} are on one machine and have different settings: by MACADAM_NETWORK one talks to "
+               "the other over shared memory, and the other only over a network; set it alike for "
+               "both",
+               name_both(processes, peer));
   if (its->eager != own.eager && !network.limits().maps)
     base::fail(MPI_ERR_OTHER,
                "{} have different settings: rdma_eager is {} here and {} there, so one may send "

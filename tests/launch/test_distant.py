@@ -90,6 +90,21 @@ class Meeting(DistantTest):
                                              "automatic": "which leads the other group|has no network"}[network])
                 self.assert_nobody_waits_long(begin, 10)
 
+    def test_settings_that_do_not_fit(self):
+        """Of two mpiexecs on one machine: both sides learn it, at once."""
+        for setting, value, said in (("NETWORK", "ofi", "over shared memory, and the other only over a network"),
+                                     ("CHECK", "1", "different settings: MACADAM_CHECK is "),
+                                     ("REPRODUCIBLE", "1", "different settings: MACADAM_REPRODUCIBLE is ")):
+            given, none = ("a", "-genv", f"MACADAM_{setting}", value, "-n", 2), ("a", "-n", 2)
+            for sides in ((given, none), (none, given)):
+                with self.subTest(setting, first=sides[0] is given):
+                    begin = time.monotonic()
+                    for process in self.start_both(*sides, rounds=-1):
+                        _, error = process.communicate(timeout=30)
+                        self.assertNotEqual(process.returncode, 0)
+                        self.assertIn(said, error)
+                    self.assert_nobody_waits_long(begin, 10)
+
 
 class Ends(DistantTest):
     def meet(self, first=("a", "-n", 1), second=("b", "-n", 1)):
