@@ -67,7 +67,8 @@ class Engine final : public Sink {
   bool forget(Rank first, Rank processes);
 
   // Called before a peer is connected to, and when it has been reached, before anything goes there
-  // or is taken from there: throws base::Error if this process cannot talk to it. Empty: it can to all.
+  // or is taken from there: throws base::Error if this process cannot talk to it. Empty: it can to
+  // all.
   std::function<void(Rank, const Transport&)> admit;
 
   // The peer, connected to if this is the first use. Throws base::Error if it cannot be reached.
