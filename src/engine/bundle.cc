@@ -73,8 +73,10 @@ bool Engine::joins(Peer& peer, std::size_t bytes, SendMode mode) noexcept {
     return false;
   const bool full =
       burst.count == most_bundled || burst.bytes + in_bundle(bytes) > bundle_room(peer);
-  if (full ||
-      (burst.count % unseen == unseen - 1 && peer.transport->now() - burst.since > longest_hold)) {
+  const bool looks = full || burst.count % unseen == unseen - 1;
+  const double held = looks ? peer.transport->now() - burst.since : 0;
+  if (full || held > longest_hold) {
+    if (held < burst.count * longest_pause) burst.since += held; // no computation has held them
     deliver();
     if (!open(peer) || burst.barred != 0) return false;
     hold(peer);

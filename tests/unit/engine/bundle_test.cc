@@ -278,6 +278,26 @@ TEST_F(Bundles, AreBarredAfterALongHold) {
   expect_rest();
 }
 
+// A burst that takes longer than a hold may, as each send does: nothing was computed behind it.
+TEST_F(Bundles, AreNotBarredInALongBurst) {
+  unsigned singles = 0;
+  for (unsigned round = 0; round < 50; ++round) {
+    std::vector<SendRequest*> waiting;
+    for (unsigned n = 0; n < 100; ++n) {
+      net.clock += 2e-6;
+      const auto more = burst(1);
+      singles += more.empty() ? 1 : 0;
+      waiting.insert(waiting.end(), more.begin(), more.end());
+    }
+    engine->progress();
+    release(waiting);
+  }
+  EXPECT_LT(singles, 50u * 20);
+  EXPECT_GT(engine->counters().bundled, 50u * 80);
+  net.done.clear();
+  expect_rest();
+}
+
 TEST_F(Bundles, ComeBackWithProgramsThatWait) {
   release([&] {
     auto waiting = burst(10);
