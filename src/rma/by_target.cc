@@ -7,14 +7,12 @@
 // done between two messages; and MPI lets nobody lock a window that is exposed.
 //
 // A message has as many elements as the target combines while others are on their way.
-#include "base/copy.h"
 #include "datatype/cursor.h"
 #include "rma/collected.h"
 #include "rma/messages.h"
 #include "rma/post.h"
 #include "rma/window.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 

@@ -42,7 +42,7 @@ class Messages {
   // Serves no more. Nobody sends any more, as all have been in a barrier after their last flush.
   ~Messages();
 
-  // Much is under way: what is posted next waits for a target.
+  // Much is under way: what is posted next, but for what is combined, waits for a target.
   [[nodiscard]] bool is_busy() const;
   // As Transport::write(), read() and flush(), at a place of rank `to` of the window.
   Posted put(int to, const void* from, std::uint64_t place, std::size_t bytes,
