@@ -267,6 +267,23 @@ Segment PackCursor::next_segment(MPI_Count max) {
   return segment;
 }
 
+SegmentRun PackCursor::next_run(MPI_Count max) {
+  if (done()) return {nullptr, 0, 0, 0};
+  if (run_bytes_ == 0) {
+    Frame& frame = current();
+    const Layout& node = *frame.node;
+    if (node.kind == Kind::loop && node.body == nullptr && node.block <= max) {
+      const MPI_Count count = std::min(node.count - frame.index, max / node.block);
+      const std::uintptr_t first = displaced(frame.base, frame.index * node.stride);
+      frame.index += count;
+      position_ += count * node.block;
+      return {reinterpret_cast<std::byte*>(first), node.block, node.stride, count};
+    }
+  }
+  const Segment one = next_segment(max);
+  return {one.data, one.bytes, 0, 1};
+}
+
 bool unpack(const Type& type, void* buffer, MPI_Count count, const void* in,
             std::size_t bytes) noexcept {
   try {

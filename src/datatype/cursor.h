@@ -19,6 +19,14 @@ struct Segment {
   MPI_Count bytes;
 };
 
+// Such pieces of one length at equal distances.
+struct SegmentRun {
+  std::byte* data; // of the first
+  MPI_Count bytes; // of each
+  MPI_Count stride;
+  MPI_Count count;
+};
+
 // Walks the data of (buffer, count, type) in packing order, from any point, in any steps. The
 // packed stream is the contiguous data: packed_size(type, count) bytes. Memory is a few words a
 // level of nesting that is left after flattening, allocated only beyond four levels.
@@ -36,6 +44,9 @@ class PackCursor {
   // The next contiguous piece, at most `max` bytes; {nullptr, 0} at the end. Pieces of one layout
   // run are never split but by `max` or a seek; neighbouring pieces may touch.
   Segment next_segment(MPI_Count max = INT64_MAX);
+  // As many of the next pieces as lie so, at least one; at most `max` bytes of them. No count: at
+  // the end.
+  SegmentRun next_run(MPI_Count max);
   // Continues at this byte of the packed stream, 0 to total().
   void seek(MPI_Count packed_offset);
 

@@ -20,7 +20,6 @@ namespace macadam::rma {
 
 using datatype::Op;
 using datatype::PackCursor;
-using datatype::Segment;
 using datatype::Type;
 
 namespace {
@@ -31,7 +30,6 @@ struct Most {
   std::size_t bytes;
 };
 constexpr Most most_in_place{96, 64 << 10};
-constexpr std::size_t most_pieces = 4096;  // which take longer than their bytes
 constexpr std::size_t runs_of_element = 4; // of the last one, which may have gaps
 constexpr std::size_t most_packed_runs = 32;
 constexpr Most most_packed{most_packed_runs,
@@ -40,16 +38,14 @@ constexpr Most most_packed{most_packed_runs,
 // What the next message has of the target's elements, whole ones of `size` bytes.
 void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t size, const Most& most) {
   const auto add = [&](std::size_t bytes) {
-    const Segment next = theirs.next_segment(static_cast<MPI_Count>(bytes));
-    runs.add(place + reinterpret_cast<std::uint64_t>(next.data),
-             static_cast<std::size_t>(next.bytes));
+    const datatype::SegmentRun next = theirs.next_run(static_cast<MPI_Count>(bytes));
+    runs.add({place + reinterpret_cast<std::uint64_t>(next.data), next.stride,
+              static_cast<std::uint32_t>(next.bytes), static_cast<std::uint32_t>(next.count)});
   };
   runs.clear();
   const std::size_t whole = most.bytes / size * size;
-  for (std::size_t pieces = 0; pieces < most_pieces; ++pieces) {
-    if (theirs.done() || runs.size() >= most.runs || runs.bytes() == whole) break;
+  while (!theirs.done() && runs.size() < most.runs && runs.bytes() < whole)
     add(whole - runs.bytes());
-  }
   while (const std::size_t begun = runs.bytes() % size)
     add(size - begun);
 }
@@ -94,8 +90,10 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
     } else {
       Runs here;
       while (here.bytes() < bytes) {
-        const Segment next = results->next_segment(static_cast<MPI_Count>(bytes - here.bytes()));
-        here.add(next.data, static_cast<std::size_t>(next.bytes));
+        const datatype::SegmentRun next =
+            results->next_run(static_cast<MPI_Count>(bytes - here.bytes()));
+        here.add({reinterpret_cast<std::uint64_t>(next.data), next.stride,
+                  static_cast<std::uint32_t>(next.bytes), static_cast<std::uint32_t>(next.count)});
       }
       collect(std::move(here), target, combine);
     }

@@ -40,6 +40,17 @@ class Runs {
     }
     runs_.push_back({place, 0, static_cast<std::uint32_t>(bytes), 1});
   }
+  void add(const Run& run) {
+    if (run.count == 1) return add(run.place, run.bytes);
+    bytes_ += std::size_t{run.bytes} * run.count;
+    Run* const last = runs_.empty() ? nullptr : &runs_.back();
+    if (last != nullptr && last->count > 1 && last->bytes == run.bytes &&
+        last->stride == run.stride &&
+        run.place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
+      last->count += run.count;
+    else
+      runs_.push_back(run);
+  }
   void add(const std::byte* memory, std::size_t bytes) {
     add(reinterpret_cast<std::uint64_t>(memory), bytes);
   }
@@ -83,16 +94,8 @@ class RunsHere {
     }
   }
   // The pieces' data to a packed stream, and back.
-  void pack(std::byte* packed) const {
-    for_each_piece([&](const std::byte* there, std::size_t at, std::size_t bytes) {
-      base::copy(packed + at, there, bytes);
-    });
-  }
-  void unpack(const std::byte* packed) const {
-    for_each_piece([&](std::byte* there, std::size_t at, std::size_t bytes) {
-      base::copy(there, packed + at, bytes);
-    });
-  }
+  void pack(std::byte* packed) const { move<true>(packed); }
+  void unpack(const std::byte* packed) const { move<false>(const_cast<std::byte*>(packed)); }
   [[nodiscard]] std::size_t pieces() const {
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < count_; ++i)
@@ -118,6 +121,46 @@ class RunsHere {
   }
   [[nodiscard]] std::byte* address(const Run& run) const {
     return memory_ != nullptr ? memory_ + run.place : reinterpret_cast<std::byte*>(run.place);
+  }
+  template <bool packs>
+  void move(std::byte* packed) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Run run = at(i);
+      const std::size_t bytes = std::size_t{run.bytes} * run.count;
+      if (run.bytes <= base::few_bytes) base::touched(bytes);
+      move_run<packs>(run, address(run), packed);
+      packed += bytes;
+    }
+  }
+  // Pieces of the usual lengths in loops of their own.
+  template <bool packs>
+  static void move_run(const Run& run, std::byte* there, std::byte* packed) {
+    const auto move_all = [&](auto&& move_one) {
+      for (std::uint32_t piece = 0; piece < run.count; ++piece) {
+        packs ? move_one(packed, there) : move_one(there, packed);
+        packed += run.bytes;
+        there += run.stride;
+      }
+    };
+    const auto as = [](auto word) {
+      return [word](std::byte* to, const std::byte* from) mutable {
+        std::memcpy(&word, from, sizeof word);
+        std::memcpy(to, &word, sizeof word);
+      };
+    };
+    switch (run.bytes) {
+    case 1:
+      return move_all(as(std::uint8_t{}));
+    case 2:
+      return move_all(as(std::uint16_t{}));
+    case 4:
+      return move_all(as(std::uint32_t{}));
+    case 8:
+      return move_all(as(std::uint64_t{}));
+    default:
+      return move_all(
+          [&](std::byte* to, const std::byte* from) { base::copy(to, from, run.bytes); });
+    }
   }
 
   std::byte* memory_;

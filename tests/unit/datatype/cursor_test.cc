@@ -157,7 +157,17 @@ TEST_P(RandomTypes, StepsAndSegmentsMixed) {
     Bytes out;
     while (!cursor.done()) {
       const std::size_t step = steps() % 40 + 1;
-      if (steps() % 2 == 0) {
+      const auto way = steps() % 3;
+      if (way == 2) {
+        const SegmentRun run = cursor.next_run(static_cast<MPI_Count>(step));
+        ASSERT_GE(run.bytes, 1);
+        ASSERT_GE(run.count, 1);
+        ASSERT_LE(run.bytes * run.count, static_cast<MPI_Count>(step));
+        for (MPI_Count i = 0; i < run.count; ++i) {
+          const auto* data = reinterpret_cast<unsigned char*>(run.data + i * run.stride);
+          out.insert(out.end(), data, data + run.bytes);
+        }
+      } else if (way == 0) {
         const Segment segment = cursor.next_segment(static_cast<MPI_Count>(step));
         ASSERT_GE(segment.bytes, 1);
         ASSERT_LE(segment.bytes, static_cast<MPI_Count>(step));
@@ -172,6 +182,7 @@ TEST_P(RandomTypes, StepsAndSegmentsMixed) {
     }
     ASSERT_EQ(out, buffer.packed());
     ASSERT_EQ(cursor.next_segment().bytes, 0);
+    ASSERT_EQ(cursor.next_run(1).count, 0);
   });
 }
 
@@ -293,6 +304,20 @@ TEST(PackCursor, AbsoluteAddressesNeedNoBuffer) {
 
 TEST(PackCursor, IsSmallEnoughForAPendingRequest) {
   EXPECT_LE(sizeof(PackCursor), 288U);
+}
+
+TEST(PackCursor, RegularPiecesComeTogether) {
+  const TypeRef column = hvector(1000, 1, 24, predefined()[MPI_DOUBLE]);
+  column->commit();
+  PackCursor cursor(*column, nullptr, 1);
+  const SegmentRun some = cursor.next_run(100);
+  EXPECT_EQ(some.count, 12);
+  EXPECT_EQ(some.bytes, 8);
+  EXPECT_EQ(some.stride, 24);
+  EXPECT_EQ(cursor.next_run(4).count, 1); // a part of one
+  EXPECT_EQ(cursor.next_run(1 << 20).count, 1);
+  EXPECT_EQ(cursor.next_run(1 << 20).count, 987);
+  EXPECT_TRUE(cursor.done());
 }
 
 TEST(PackCursor, NothingToDoTouchesNothing) {
