@@ -8,6 +8,8 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -238,10 +240,8 @@ std::vector<std::string> read_environment(Settings& settings, const char* const*
     if (row == rows.end()) {
       std::vector<std::string> names(reserved.begin(), reserved.end());
       std::ranges::transform(rows, std::back_inserter(names), variable);
-      warnings.push_back(fmt::format(
-          "{} is no setting and was ignored; the nearest name is {}", full,
-          nearest(
-              names, full, [](const std::string& known) -> const auto& { return known; })));
+      warnings.push_back(fmt::format("{} is no setting and was ignored; the nearest name is {}",
+                                     full, nearest(names, full, std::identity{})));
       continue;
     }
     try {

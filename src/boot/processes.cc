@@ -109,4 +109,10 @@ std::optional<std::string> Processes::why_never(Index process) const {
                      name(process).rank, host_of(process));
 }
 
+std::string Processes::describe_unreached(Index process, bool was_reached,
+                                          std::string_view reason) const {
+  return fmt::format("rank {} on host {} {}: {}", name(process).rank, host_of(process),
+                     was_reached ? "is not reached any more" : "cannot be reached", reason);
+}
+
 } // namespace macadam::boot

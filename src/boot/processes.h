@@ -10,6 +10,7 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macadam::boot {
@@ -67,6 +68,9 @@ class Processes {
   [[nodiscard]] std::optional<std::span<const std::byte>> endpoint(Index process) const;
   // Whether it can be fetched no more: it has ended, and has left no address. Says so.
   [[nodiscard]] std::optional<std::string> why_never(Index process) const;
+  // Of one that a network does not reach, for a reason, or not any more: a sentence.
+  [[nodiscard]] std::string describe_unreached(Index process, bool was_reached,
+                                               std::string_view reason) const;
 
  private:
   struct Known {

@@ -35,27 +35,28 @@ constexpr std::size_t most_packed_runs = 32;
 constexpr Most most_packed{most_packed_runs,
                            Messages::most_combined(most_packed_runs + runs_of_element)};
 
+// The next pieces of a walk, at most `most` bytes, as places from `place` on.
+Run next_run(PackCursor& walk, std::uint64_t place, std::size_t most) {
+  const datatype::SegmentRun next = walk.next_run(static_cast<MPI_Count>(most));
+  return {place + reinterpret_cast<std::uint64_t>(next.data), next.stride,
+          static_cast<std::uint32_t>(next.bytes), static_cast<std::uint32_t>(next.count)};
+}
+
 // What the next message has of the target's elements, whole ones of `size` bytes.
 void fill(Runs& runs, PackCursor& theirs, std::uint64_t place, std::size_t size, const Most& most) {
-  const auto add = [&](std::size_t bytes) {
-    const datatype::SegmentRun next = theirs.next_run(static_cast<MPI_Count>(bytes));
-    runs.add({place + reinterpret_cast<std::uint64_t>(next.data), next.stride,
-              static_cast<std::uint32_t>(next.bytes), static_cast<std::uint32_t>(next.count)});
-  };
   runs.clear();
   const std::size_t whole = most.bytes / size * size;
   while (!theirs.done() && runs.size() < most.runs && runs.bytes() < whole)
-    add(whole - runs.bytes());
+    runs.add(next_run(theirs, place, whole - runs.bytes()));
   while (const std::size_t begun = runs.bytes() % size)
-    add(size - begun);
+    runs.add(next_run(theirs, place, size - begun));
 }
 
 } // namespace
 
 // In this epoch.
 bool Window::combines_at_target() const {
-  return messages_ != nullptr && !data_by_processor_ &&
-         (access_ == Access::fence || access_ == Access::started);
+  return target_ends_too() && !data_by_processor_;
 }
 
 // Of `origin` and `result` either may be null.
@@ -89,12 +90,8 @@ void Window::accumulate_by_target(Target& target, const Data* origin, const Data
       combine(nullptr, target);
     } else {
       Runs here;
-      while (here.bytes() < bytes) {
-        const datatype::SegmentRun next =
-            results->next_run(static_cast<MPI_Count>(bytes - here.bytes()));
-        here.add({reinterpret_cast<std::uint64_t>(next.data), next.stride,
-                  static_cast<std::uint32_t>(next.bytes), static_cast<std::uint32_t>(next.count)});
-      }
+      while (here.bytes() < bytes)
+        here.add(next_run(*results, 0, bytes - here.bytes()));
       collect(std::move(here), target, combine);
     }
     if (data != nullptr && !is_packed) data += bytes;

@@ -135,12 +135,24 @@ Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited
   return Waited::follow(std::move(waited), sent);
 }
 
+Messages::Posted Messages::receive(int from, std::int32_t tag, std::unique_ptr<Waited> waited,
+                                   void* to, std::size_t bytes) {
+  Request* const received =
+      engine_.receive(&peer(from), Envelope{team_.context, from, tag}, bytes_of(to, bytes));
+  return Waited::follow(std::move(waited), received);
+}
+
 engine::Data Messages::bytes_of(const void* memory, std::size_t bytes) const {
   return {const_cast<void*>(memory), static_cast<MPI_Count>(bytes), &types_[MPI_BYTE]};
 }
 
 std::byte* Messages::at(std::uint64_t place) const {
   return memory_ != nullptr ? memory_ + place : reinterpret_cast<std::byte*>(place);
+}
+
+// What put_runs() has packed, to where it belongs.
+void Messages::spread(const std::byte* packed, const Header& header) const {
+  runs_here(packed + header.bytes - header.place * sizeof(Run), header).unpack(packed);
 }
 
 // --- The origin.
@@ -170,11 +182,10 @@ void Messages::request(int to, Header header, std::initializer_list<Bytes> data)
 // Answers come in the order of the requests.
 Messages::Posted Messages::receive_answer(int from, void* to, std::size_t bytes,
                                           MemoryWaiter& waiter, std::uint64_t copied) {
-  auto waited =
-      std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter, .copied = copied});
-  Request* const received =
-      engine_.receive(&peer(from), Envelope{team_.context, from, answer_tag}, bytes_of(to, bytes));
-  return Waited::follow(std::move(waited), received);
+  return receive(
+      from, answer_tag,
+      std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter, .copied = copied}), to,
+      bytes);
 }
 
 Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, std::size_t bytes,
@@ -252,10 +263,9 @@ Messages::Posted Messages::compare_and_swap(int to, std::uint64_t place, const v
 }
 
 Messages::Posted Messages::flush(int to, MemoryWaiter& waiter) {
-  auto waited = std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter});
-  Request* const received =
-      engine_.receive(&peer(to), Envelope{team_.context, to, flushed_tag}, bytes_of(nullptr, 0));
-  const Posted posted = Waited::follow(std::move(waited), received);
+  const Posted posted =
+      receive(to, flushed_tag, std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter}),
+              nullptr, 0);
   request(to, {Kind::flush, 0, 0, 0});
   return posted;
 }
@@ -329,11 +339,10 @@ void Messages::serve(int from, const Header& header, std::byte* data) {
     base::copy(at(header.place), data, header.bytes);
     return;
   case Kind::put_runs:
-    runs_here(data + header.bytes - header.place * sizeof(Run), header).unpack(data);
-    return;
+    return spread(data, header);
   case Kind::put_long:
   case Kind::put_runs_long:
-    receive(from, header);
+    receive_put(from, header);
     return;
   case Kind::get:
     send(from, answer_tag, std::make_unique<Waited>(Waited{.owner = this}), at(header.place),
@@ -362,15 +371,13 @@ void Messages::serve(int from, const Header& header, std::byte* data) {
 }
 
 // The data of a put, behind the request.
-void Messages::receive(int from, const Header& header) {
+void Messages::receive_put(int from, const Header& header) {
   ++arriving_[from].puts;
   auto waited = std::make_unique<Waited>(Waited{.owner = this, .from = from, .header = header});
   const bool in_place = header.kind == Kind::put_long;
   if (!in_place) waited->copy.resize(header.bytes);
   std::byte* const to = in_place ? at(header.place) : waited->copy.data();
-  Request* const received = engine_.receive(&peer(from), Envelope{team_.context, from, data_tag},
-                                            bytes_of(to, header.bytes));
-  Waited::follow(std::move(waited), received);
+  receive(from, data_tag, std::move(waited), to, header.bytes);
 }
 
 // The same of what is combined: all that comes behind it waits, as each element is combined in the
@@ -382,9 +389,7 @@ void Messages::receive_to_combine(int from, const Header& header, const std::byt
   waited->copy.resize(head + header.bytes);
   base::copy(waited->copy.data(), request, sizeof(Combining) + header.place * sizeof(Run));
   std::byte* const to = waited->copy.data() + head;
-  Request* const received = engine_.receive(&peer(from), Envelope{team_.context, from, data_tag},
-                                            bytes_of(to, header.bytes));
-  Waited::follow(std::move(waited), received);
+  receive(from, data_tag, std::move(waited), to, header.bytes);
 }
 
 // Data that were not in the request are here, if `ok`.
@@ -399,8 +404,7 @@ void Messages::land(Waited& what, bool ok) {
     of.combines = false;
     return serve_early(what.from);
   }
-  if (ok && header.kind == Kind::put_runs_long)
-    runs_here(copy + header.bytes - header.place * sizeof(Run), header).unpack(copy);
+  if (ok && header.kind == Kind::put_runs_long) spread(copy, header);
   if (--of.puts > 0) return;
   for (const Header& each : std::exchange(of.behind, {}))
     answer(what.from, each);

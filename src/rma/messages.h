@@ -131,13 +131,16 @@ class Messages {
   // The message is in `waited`, or the user's.
   Posted send(int to, std::int32_t tag, std::unique_ptr<Waited> waited, const void* data,
               std::size_t bytes);
+  // The same of one that comes: to memory of `waited`, or the user's.
+  Posted receive(int from, std::int32_t tag, std::unique_ptr<Waited> waited, void* to,
+                 std::size_t bytes);
   static std::size_t long_data_offset(std::size_t runs);
   void listen(Slot& slot);
   bool take(Slot& slot);
   void serve(int from, std::byte* request);
   void serve(int from, const Header& header, std::byte* data);
   void serve_early(int from);
-  void receive(int from, const Header& header);
+  void receive_put(int from, const Header& header);
   void receive_to_combine(int from, const Header& header, const std::byte* request);
   void land(Waited& what, bool ok);
   void answer(int from, const Header& header);
@@ -146,6 +149,7 @@ class Messages {
   [[nodiscard]] RunsHere runs_here(const std::byte* runs, const Header& header) const {
     return {memory_, runs, header.place};
   }
+  void spread(const std::byte* packed, const Header& header) const;
   void combine_here(int from, const Header& header, std::byte* request);
   void combine_here(int from, const Header& header, const Combining& how, std::byte* data,
                     const std::byte* runs);

@@ -32,7 +32,7 @@ class Runs {
       }
       if (last.bytes == bytes) {
         if (last.count == 1) last.stride = static_cast<std::int64_t>(place - last.place);
-        if (place == last.place + last.count * static_cast<std::uint64_t>(last.stride)) {
+        if (place == end_of(last)) {
           ++last.count;
           return;
         }
@@ -45,8 +45,7 @@ class Runs {
     bytes_ += std::size_t{run.bytes} * run.count;
     Run* const last = runs_.empty() ? nullptr : &runs_.back();
     if (last != nullptr && last->count > 1 && last->bytes == run.bytes &&
-        last->stride == run.stride &&
-        run.place == last->place + last->count * static_cast<std::uint64_t>(last->stride))
+        last->stride == run.stride && run.place == end_of(*last))
       last->count += run.count;
     else
       runs_.push_back(run);
@@ -65,6 +64,11 @@ class Runs {
   [[nodiscard]] std::span<const Run> all() const { return runs_; }
 
  private:
+  // Where its next piece would be.
+  static std::uint64_t end_of(const Run& run) {
+    return run.place + run.count * static_cast<std::uint64_t>(run.stride);
+  }
+
   std::vector<Run> runs_;
   std::size_t bytes_ = 0;
 };
@@ -81,85 +85,70 @@ class RunsHere {
   // Calls visit(memory, where it is packed, bytes) for each piece.
   template <class Visit>
   void for_each_piece(Visit&& visit) const {
-    std::size_t packed = 0;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const Run run = at(i);
-      if (run.bytes <= base::few_bytes) base::touched(std::size_t{run.bytes} * run.count);
-      std::byte* there = address(run);
-      for (std::uint32_t piece = 0; piece < run.count; ++piece) {
-        visit(there, packed, std::size_t{run.bytes});
-        packed += run.bytes;
-        there += run.stride;
+    for_each_run([&](const Run& run, std::byte* there, std::size_t packed) {
+      switch (run.bytes) {
+      case 1:
+        return visit_pieces(run, there, packed, 1, visit);
+      case 2:
+        return visit_pieces(run, there, packed, 2, visit);
+      case 4:
+        return visit_pieces(run, there, packed, 4, visit);
+      case 8:
+        return visit_pieces(run, there, packed, 8, visit);
+      default:
+        return visit_pieces(run, there, packed, run.bytes, visit);
       }
-    }
+    });
   }
   // The pieces' data to a packed stream, and back.
-  void pack(std::byte* packed) const { move<true>(packed); }
-  void unpack(const std::byte* packed) const { move<false>(const_cast<std::byte*>(packed)); }
+  void pack(std::byte* packed) const {
+    for_each_piece([&](const std::byte* there, std::size_t at, std::size_t bytes) {
+      base::copy(packed + at, there, bytes);
+    });
+  }
+  void unpack(const std::byte* packed) const {
+    for_each_piece([&](std::byte* there, std::size_t at, std::size_t bytes) {
+      base::copy(there, packed + at, bytes);
+    });
+  }
   [[nodiscard]] std::size_t pieces() const {
     std::size_t pieces = 0;
-    for (std::size_t i = 0; i < count_; ++i)
-      pieces += at(i).count;
+    for_each_run([&](const Run& run, std::byte*, std::size_t) { pieces += run.count; });
     return pieces;
   }
   // Whether all pieces begin at a multiple of `alignment`.
   [[nodiscard]] bool lie_aligned(std::size_t alignment) const {
     std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const Run run = at(i);
-      bits |=
-          reinterpret_cast<std::uint64_t>(address(run)) | static_cast<std::uint64_t>(run.stride);
-    }
+    for_each_run([&](const Run& run, const std::byte* there, std::size_t) {
+      bits |= reinterpret_cast<std::uint64_t>(there) | static_cast<std::uint64_t>(run.stride);
+    });
     return bits % alignment == 0;
   }
 
  private:
-  [[nodiscard]] Run at(std::size_t i) const {
-    Run run;
-    std::memcpy(&run, runs_ + i * sizeof run, sizeof run);
-    return run;
-  }
-  [[nodiscard]] std::byte* address(const Run& run) const {
-    return memory_ != nullptr ? memory_ + run.place : reinterpret_cast<std::byte*>(run.place);
-  }
-  template <bool packs>
-  void move(std::byte* packed) const {
+  // Calls visit(run, memory of its first piece, where that is packed).
+  template <class Visit>
+  void for_each_run(Visit&& visit) const {
+    std::size_t packed = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      const Run run = at(i);
-      const std::size_t bytes = std::size_t{run.bytes} * run.count;
-      if (run.bytes <= base::few_bytes) base::touched(bytes);
-      move_run<packs>(run, address(run), packed);
-      packed += bytes;
+      Run run;
+      std::memcpy(&run, runs_ + i * sizeof run, sizeof run);
+      visit(run, memory_ != nullptr ? memory_ + run.place : reinterpret_cast<std::byte*>(run.place),
+            packed);
+      packed += std::size_t{run.bytes} * run.count;
     }
   }
-  // Pieces of the usual lengths in loops of their own.
-  template <bool packs>
-  static void move_run(const Run& run, std::byte* there, std::byte* packed) {
-    const auto move_all = [&](auto&& move_one) {
-      for (std::uint32_t piece = 0; piece < run.count; ++piece) {
-        packs ? move_one(packed, there) : move_one(there, packed);
-        packed += run.bytes;
-        there += run.stride;
-      }
-    };
-    const auto as = [](auto word) {
-      return [word](std::byte* to, const std::byte* from) mutable {
-        std::memcpy(&word, from, sizeof word);
-        std::memcpy(to, &word, sizeof word);
-      };
-    };
-    switch (run.bytes) {
-    case 1:
-      return move_all(as(std::uint8_t{}));
-    case 2:
-      return move_all(as(std::uint16_t{}));
-    case 4:
-      return move_all(as(std::uint32_t{}));
-    case 8:
-      return move_all(as(std::uint64_t{}));
-    default:
-      return move_all(
-          [&](std::byte* to, const std::byte* from) { base::copy(to, from, run.bytes); });
+  // `bytes`, of a piece, is a constant in the callers that matter, so that to copy one is a load
+  // and a store.
+  template <class Visit>
+  [[gnu::always_inline]] static inline void visit_pieces(const Run& run, std::byte* there,
+                                                         std::size_t packed, std::size_t bytes,
+                                                         Visit& visit) {
+    if (bytes <= base::few_bytes) base::touched(bytes * run.count);
+    for (std::uint32_t piece = 0; piece < run.count; ++piece) {
+      visit(there, packed, bytes);
+      packed += bytes;
+      there += run.stride;
     }
   }
 

@@ -146,10 +146,14 @@ bool Window::end(Operation* operation) {
   return operation == nullptr || --operation->pending_ == 0;
 }
 
-// Whether the target comes to the end of the present epoch too, and serves messages until then.
+// Whether the targets come to the end of the present epoch too, and serve messages until then.
+bool Window::target_ends_too() const {
+  return messages_ != nullptr && (access_ == Access::fence || access_ == Access::started);
+}
+
+// The same of this target, where messages are not the way in any case.
 bool Window::target_waits(const Target& target) const {
-  return messages_ != nullptr && !prefers_messages_ && target.rank != rank() &&
-         (access_ == Access::fence || access_ == Access::started);
+  return target_ends_too() && !prefers_messages_ && target.rank != rank();
 }
 
 void Window::put_by_message(Target& target, const void* from, std::uint64_t place,

@@ -313,6 +313,7 @@ class Window {
   [[nodiscard]] static bool kernel_copies(const Target& target) {
     return target.peer->transport->limits().target_blocks > 1;
   }
+  [[nodiscard]] bool target_ends_too() const;
   [[nodiscard]] bool target_waits(const Target& target) const;
   [[nodiscard]] bool prefers_message(Target& target, Direction direction, const Place& place,
                                      bool whole);

@@ -89,11 +89,12 @@ void TimeLimit::watch() {
 std::vector<TimeLimit::Seen> TimeLimit::look() const {
   memory_.header().ending.store(1);
   std::vector<RankStatus> earlier, now = ask_ranks(memory_);
-  for (int looks = 1; looks == 1 || (looks < most_looks && answers_anew(earlier, now)); ++looks) {
+  int looks = 1;
+  do {
     earlier = std::move(now);
     std::this_thread::sleep_for(look_interval);
     now = ask_ranks(memory_);
-  }
+  } while (++looks < most_looks && answers_anew(earlier, now));
   for (std::size_t rank = 0; rank < now.size(); ++rank)
     if (now[rank].kind == Kind::silent && earlier[rank].kind == Kind::answered)
       now[rank] = earlier[rank];

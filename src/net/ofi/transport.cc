@@ -191,9 +191,7 @@ std::string OfiTransport::why_failed(const engine::Link& link) const {
   const auto& route = static_cast<const Route&>(link);
   if (route.reason == nullptr || (route.talked && has_ended(processes_.life(route.rank))))
     return {};
-  return fmt::format("rank {} on host {} {}: {}", processes_.name(route.rank).rank,
-                     processes_.host_of(route.rank),
-                     route.talked ? "is not reached any more" : "cannot be reached", *route.reason);
+  return processes_.describe_unreached(route.rank, route.talked, *route.reason);
 }
 
 // TCP's provider loses a connection that both sides make at once, if the object that it keeps it in

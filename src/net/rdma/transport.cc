@@ -173,9 +173,7 @@ std::string RdmaTransport::why_failed(const engine::Link& link) const {
   const auto& connection = static_cast<const Connection&>(link);
   const std::string reason = connector_->reason(connection);
   if (reason.empty() || has_ended(processes_.life(connection.rank))) return {};
-  return fmt::format("rank {} on host {} {}: {}", processes_.name(connection.rank).rank,
-                     processes_.host_of(connection.rank),
-                     connection.carried ? "is not reached any more" : "cannot be reached", reason);
+  return processes_.describe_unreached(connection.rank, connection.carried, reason);
 }
 
 // No room, or not connected any more: then it is, when the engine tries again. Or broken, as the
