@@ -29,7 +29,7 @@ constexpr std::uint32_t unseen = 8;
 constexpr std::uint32_t most_bundled = 64;
 // After messages were held too long so many go singly that could have been held; after each further
 // time four times as many.
-constexpr std::uint32_t fewest_barred = 1024;
+constexpr std::uint32_t fewest_barred = 64;
 constexpr std::uint32_t most_barred = 1 << 20;
 
 constexpr std::size_t in_bundle(std::size_t bytes) {
@@ -86,11 +86,11 @@ bool Engine::joins(Peer& peer, std::size_t bytes, SendMode mode) noexcept {
   return true;
 }
 
-// They leave.
+// They leave. What the burst itself takes, where it is slow, is no computation.
 void Engine::end_hold(Peer& peer) noexcept {
   Burst& burst = peer.burst;
   peer.holds = false;
-  if (peer.transport->now() - burst.since <= longest_hold) {
+  if (peer.transport->now() - burst.since <= longest_hold + burst.count * longest_pause) {
     burst.penalty /= 2;
   } else {
     burst.penalty = std::clamp(4 * burst.penalty, fewest_barred, most_barred);

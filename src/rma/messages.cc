@@ -13,6 +13,7 @@ namespace macadam::rma {
 using engine::Envelope;
 using engine::MemoryWaiter;
 using engine::Request;
+using engine::SendMode;
 
 namespace {
 
@@ -104,7 +105,7 @@ Messages::Messages(engine::Engine& engine, Waiting& waiting, const engine::Team&
                    std::byte* memory, std::byte* control, bool as_in_paper)
     : engine_(engine), waiting_(waiting), team_(team), types_(types), ops_(ops), memory_(memory),
       control_(control), longest_inline_(as_in_paper ? 0 : room_inline),
-      mode_(as_in_paper ? engine::SendMode::standard : engine::SendMode::exchange) {
+      mode_(as_in_paper ? SendMode::standard : SendMode::exchange) {
   for (Slot& slot : slots_) {
     slot.owner = this;
     listen(slot);
@@ -129,9 +130,9 @@ Messages::~Messages() {
 }
 
 Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited> waited,
-                                const void* data, std::size_t bytes) {
-  Request* const sent = engine_.send(peer(to), Envelope{team_.context, team_.rank, tag},
-                                     bytes_of(data, bytes), mode_);
+                                const void* data, std::size_t bytes, engine::SendMode mode) {
+  Request* const sent =
+      engine_.send(peer(to), Envelope{team_.context, team_.rank, tag}, bytes_of(data, bytes), mode);
   return Waited::follow(std::move(waited), sent);
 }
 
@@ -161,7 +162,9 @@ bool Messages::is_busy() const {
   return waited_ >= most_under_way || copied_ >= most_copied;
 }
 
+// Short ones of a burst travel together; none is held behind one that somebody waits for.
 void Messages::request(int to, Header header, std::initializer_list<Bytes> data) {
+  const bool waited_for = header.kind == Kind::flush || header.kind == Kind::tell;
   header.number = requested_[to]++;
   auto out = std::make_unique<Waited>(Waited{.owner = this});
   std::size_t bytes = sizeof header;
@@ -176,7 +179,8 @@ void Messages::request(int to, Header header, std::initializer_list<Bytes> data)
     next += part.size();
   }
   const std::byte* const message = out->copy.data();
-  send(to, request_tag, std::move(out), message, bytes);
+  send(to, request_tag, std::move(out), message, bytes,
+       waited_for || mode_ == SendMode::standard ? mode_ : SendMode::nonblocking);
 }
 
 // Answers come in the order of the requests.
@@ -197,7 +201,7 @@ Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, st
   }
   request(to, {Kind::put_long, 0, place, bytes});
   return send(to, data_tag, std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter}),
-              from, bytes);
+              from, bytes, mode_);
 }
 
 Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
@@ -220,7 +224,7 @@ Messages::Posted Messages::put_runs(int to, std::vector<std::byte>& packed, std:
   auto waited = std::make_unique<Waited>(
       Waited{.owner = this, .copy = std::exchange(packed, {}), .copied = bytes});
   const std::byte* const message = waited->copy.data();
-  send(to, data_tag, std::move(waited), message, bytes);
+  send(to, data_tag, std::move(waited), message, bytes, mode_);
   return Posted::done; // of the user's memory nothing is in use
 }
 
@@ -249,7 +253,7 @@ Messages::Posted Messages::combine(int to, const datatype::Op& op, const datatyp
   // Where an answer is awaited, that tells that the data have been read.
   auto waited =
       std::make_unique<Waited>(Waited{.owner = this, .waiter = old == nullptr ? &waiter : nullptr});
-  const Posted sent = send(to, data_tag, std::move(waited), data.data(), data.size());
+  const Posted sent = send(to, data_tag, std::move(waited), data.data(), data.size(), mode_);
   return old == nullptr ? sent : received;
 }
 
@@ -346,7 +350,7 @@ void Messages::serve(int from, const Header& header, std::byte* data) {
     return;
   case Kind::get:
     send(from, answer_tag, std::make_unique<Waited>(Waited{.owner = this}), at(header.place),
-         header.bytes);
+         header.bytes, mode_);
     return;
   case Kind::get_runs: {
     std::vector<std::byte> packed(header.bytes);
@@ -437,7 +441,7 @@ void Messages::answer(int from, std::vector<std::byte> packed) {
   auto waited = std::make_unique<Waited>(Waited{.owner = this, .copy = std::move(packed)});
   const std::byte* const copy = waited->copy.data();
   const std::size_t bytes = waited->copy.size();
-  send(from, answer_tag, std::move(waited), copy, bytes);
+  send(from, answer_tag, std::move(waited), copy, bytes, mode_);
 }
 
 // All that came before from this origin has landed.
@@ -446,7 +450,7 @@ void Messages::answer(int from, const Header& header) {
     control_[header.place] = static_cast<std::byte>(header.bytes);
     return;
   }
-  send(from, flushed_tag, std::make_unique<Waited>(Waited{.owner = this}), nullptr, 0);
+  send(from, flushed_tag, std::make_unique<Waited>(Waited{.owner = this}), nullptr, 0, mode_);
 }
 
 } // namespace macadam::rma
