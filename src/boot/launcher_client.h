@@ -41,9 +41,9 @@ class LauncherClient {
   // Asks for the address of a rank of another machine, unless that was done. When it comes it is
   // written into its row; if the rank has none yet, it is to be asked for again. Any thread.
   virtual void fetch(const JobMemory& memory, int rank) = 0;
-  // Begins to wait until all ranks of the job are here.
-  virtual void begin_fence() = 0;
-  [[nodiscard]] virtual bool fence_is_over() = 0;
+  // Begins to wait until all ranks of the job are here; then each asks until it is over.
+  virtual void begin_fence(const JobMemory& memory) = 0;
+  [[nodiscard]] virtual bool fence_is_over(const JobMemory& memory) = 0;
 
   // What rank 0 wants of the first rank of another machine once: put before a fence, and there
   // behind it. Throw MPI_ERR_OTHER.

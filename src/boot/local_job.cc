@@ -340,8 +340,8 @@ void LocalJob::wait_for_ranks(const std::function<void()>& idle) {
 }
 
 void LocalJob::wait_for_all_nodes(const std::function<void()>& idle) {
-  client_->begin_fence();
-  while (!client_->fence_is_over()) {
+  client_->begin_fence(memory_);
+  while (!client_->fence_is_over(memory_)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(nap_ms));
     if (idle) idle();
   }

@@ -62,10 +62,6 @@ class ControlGroup:
             time.sleep(0.01)
 
 
-class NoEnd(AssertionError):
-    """A command is still running at its time limit."""
-
-
 class LaunchTest(unittest.TestCase):
     """Every test gets a mark in the environment of what it starts; at its end no process may carry
     it any more and /dev/shm must be as it was."""
@@ -106,16 +102,15 @@ class LaunchTest(unittest.TestCase):
             if stream:
                 stream.close()
 
-    def mpiexec(self, *arguments, stdin=None, longest=LONGEST, **options) -> subprocess.CompletedProcess:
-        """Throws NoEnd after `longest` seconds."""
+    def mpiexec(self, *arguments, stdin=None, **options) -> subprocess.CompletedProcess:
         if stdin is not None:
             options["stdin"] = subprocess.PIPE
         process = self.start(*arguments, **options)
         try:
-            out, error = process.communicate(stdin, timeout=longest)
+            out, error = process.communicate(stdin, timeout=LONGEST)
         except subprocess.TimeoutExpired as so_far:
-            raise NoEnd(f"no end in {longest} s; processes:\n{self.who_waits()}\n"
-                        f"output: {so_far.stdout}\nerrors: {so_far.stderr}") from None
+            self.fail(f"no end in {LONGEST} s; processes:\n{self.who_waits()}\n"
+                      f"output: {so_far.stdout}\nerrors: {so_far.stderr}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
     def control_group(self, controller: str, *limits: str, value: int) -> ControlGroup:

@@ -45,8 +45,8 @@ class Client final : public LauncherClient {
   void look_for_ended(const JobMemory& memory) override;
   void publish(std::span<const std::byte> address) override;
   void fetch(const JobMemory& memory, int rank) override;
-  void begin_fence() override;
-  [[nodiscard]] bool fence_is_over() override;
+  void begin_fence(const JobMemory& memory) override;
+  [[nodiscard]] bool fence_is_over(const JobMemory& memory) override;
   void put_reports(std::string_view texts) override;
   std::string get_reports(int rank) override;
   void leave_word(std::string_view text) override;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace macadam::boot {
 
@@ -37,8 +38,8 @@ class Client final : public LauncherClient {
   void leave() override;
   void publish(std::span<const std::byte> address) override;
   void fetch(const JobMemory& memory, int rank) override;
-  void begin_fence() override;
-  [[nodiscard]] bool fence_is_over() override { return fence_.load() != Fence::waits; }
+  void begin_fence(const JobMemory& memory) override;
+  [[nodiscard]] bool fence_is_over(const JobMemory& memory) override;
   void put_reports(std::string_view texts) override;
   std::string get_reports(int rank) override;
   void leave_word(std::string_view text) override;
@@ -52,11 +53,16 @@ class Client final : public LauncherClient {
   void watch();
   JobMemory create_memory();
   JobMemory receive_memory(int leader);
+  void arrive(const JobMemory& memory);
+  void look_for_others(const JobMemory& memory);
+  void meet_machines(const JobMemory& memory);
 
   struct Name; // of this process, as PMIx has it
   std::unique_ptr<Name> name_;
   int rank_ = -1;
   std::atomic<Fence> fence_{Fence::none};
+  std::uint32_t round_ = 0; // of this machine's barrier, that is waited for
+  std::thread meeting_;     // on the first rank of a machine: waits for the others
   std::atomic<std::chrono::steady_clock::time_point> ask_again_{}; // not earlier
   std::unique_ptr<MemoryServer> server_;                           // on the first rank of a machine
 };

@@ -60,6 +60,8 @@ Library load() {
   find(loaded, "PMIx_Get", library.get);
   find(loaded, "PMIx_Get_nb", library.get_nb);
   find(loaded, "PMIx_Fence_nb", library.fence_nb);
+  find(loaded, "PMIx_Publish", library.publish);
+  find(loaded, "PMIx_Lookup", library.lookup);
   find(loaded, "PMIx_Register_event_handler", library.register_event_handler);
   find(loaded, "PMIx_Query_info", library.query_info);
   find(loaded, "PMIx_Error_string", library.error_string);

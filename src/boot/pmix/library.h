@@ -16,6 +16,8 @@ struct Library {
   decltype(&PMIx_Get) get = nullptr;
   decltype(&PMIx_Get_nb) get_nb = nullptr;
   decltype(&PMIx_Fence_nb) fence_nb = nullptr;
+  decltype(&PMIx_Publish) publish = nullptr;
+  decltype(&PMIx_Lookup) lookup = nullptr;
   decltype(&PMIx_Register_event_handler) register_event_handler = nullptr;
   decltype(&PMIx_Query_info) query_info = nullptr;
   decltype(&PMIx_Error_string) error_string = nullptr;
