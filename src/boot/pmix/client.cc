@@ -169,7 +169,8 @@ std::string await(const char* job, pmix_rank_t rank, const char* name) {
   return {value->data.bo.bytes, value->data.bo.size - 1};
 }
 
-// Said to all ranks of the job; unlike what is put it stays behind the end of this process.
+// Said to all ranks of the job, in a word that no other job has; unlike what is put it stays when
+// this process has ended.
 void announce(const std::string& word) {
   std::array<pmix_info_t, 3> said = {yes(word), yes(PMIX_RANGE), yes(PMIX_PERSISTENCE)};
   said[1].value.type = PMIX_DATA_RANGE;
@@ -449,7 +450,7 @@ void Client::look_for_others(const JobMemory& memory) {
 
 // By a thread of the first rank of a machine, as it waits.
 void Client::meet_machines(const JobMemory& memory) try {
-  const std::string met = key_of("met") + fmt::format(".{}", round_);
+  const std::string met = fmt::format("{}.{}.{}", name_->proc.nspace, key_of("met"), round_);
   const auto here = [&](std::uint32_t machine) { return fmt::format("{}.{}", met, machine); };
   if (rank_ != 0) {
     announce(here(memory.header().node));
