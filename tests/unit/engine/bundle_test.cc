@@ -261,19 +261,21 @@ TEST_F(Bundles, LeaveWhenTheProgramSlowsDown) {
   expect_rest();
 }
 
-// A program that computes behind a burst: one is late, the next ones are not held.
+// A program that computes behind each burst: one is late, the next ones are not held, and each time
+// four times as many are not.
 TEST_F(Bundles, AreBarredAfterALongHold) {
-  unsigned late = 0, sent = 0;
+  std::vector<unsigned> late;
   for (unsigned round = 0; round < 3000; ++round) {
     const auto waiting = burst(10);
-    sent += 10;
-    if (!waiting.empty()) ++late;
+    if (!waiting.empty()) late.push_back(round);
     net.clock += 1e-3;
     engine->progress();
     release(waiting);
   }
-  EXPECT_GE(late, 2u);
-  EXPECT_LE(late, 5u);
+  ASSERT_GE(late.size(), 2u);
+  for (std::size_t n = 2; n < late.size(); ++n)
+    EXPECT_GT(late[n] - late[n - 1], 3 * (late[n - 1] - late[n - 2])) << n;
+  EXPECT_GT(late[1] - late[0], 5u);
   net.done.clear();
   expect_rest();
 }
