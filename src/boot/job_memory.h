@@ -290,6 +290,10 @@ class JobMemory {
   [[nodiscard]] int use() const;
   [[nodiscard]] bool is_used() const;
 
+  // Whether all ranks of this machine have, at the barrier.
+  [[nodiscard]] bool have_arrived() const {
+    return header().barrier_arrived.load(std::memory_order_acquire) == own_node().ranks;
+  }
   // Ends a round of the barrier: all ranks have arrived.
   void open_barrier() const;
   [[nodiscard]] std::uint64_t segment_offset(int rank) const {

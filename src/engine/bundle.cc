@@ -76,7 +76,6 @@ bool Engine::joins(Peer& peer, std::size_t bytes, SendMode mode) noexcept {
   const bool looks = full || burst.count % unseen == unseen - 1;
   const double held = looks ? peer.transport->now() - burst.since : 0;
   if (full || held > longest_hold) {
-    if (held < burst.count * longest_pause) burst.since += held; // no computation has held them
     deliver();
     if (!open(peer) || burst.barred != 0) return false;
     hold(peer);

@@ -130,6 +130,11 @@ Messages::~Messages() {
 }
 
 Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited> waited,
+                                const void* data, std::size_t bytes) {
+  return send(to, tag, std::move(waited), data, bytes, mode_);
+}
+
+Messages::Posted Messages::send(int to, std::int32_t tag, std::unique_ptr<Waited> waited,
                                 const void* data, std::size_t bytes, engine::SendMode mode) {
   Request* const sent =
       engine_.send(peer(to), Envelope{team_.context, team_.rank, tag}, bytes_of(data, bytes), mode);
@@ -162,7 +167,7 @@ bool Messages::is_busy() const {
   return waited_ >= most_under_way || copied_ >= most_copied;
 }
 
-// Short ones of a burst travel together; none is held behind one that somebody waits for.
+// Short ones of a burst travel together; what somebody waits for leaves at once.
 void Messages::request(int to, Header header, std::initializer_list<Bytes> data) {
   const bool waited_for = header.kind == Kind::flush || header.kind == Kind::tell;
   header.number = requested_[to]++;
@@ -201,7 +206,7 @@ Messages::Posted Messages::put(int to, const void* from, std::uint64_t place, st
   }
   request(to, {Kind::put_long, 0, place, bytes});
   return send(to, data_tag, std::make_unique<Waited>(Waited{.owner = this, .waiter = &waiter}),
-              from, bytes, mode_);
+              from, bytes);
 }
 
 Messages::Posted Messages::get(int from, void* to, std::uint64_t place, std::size_t bytes,
@@ -224,7 +229,7 @@ Messages::Posted Messages::put_runs(int to, std::vector<std::byte>& packed, std:
   auto waited = std::make_unique<Waited>(
       Waited{.owner = this, .copy = std::exchange(packed, {}), .copied = bytes});
   const std::byte* const message = waited->copy.data();
-  send(to, data_tag, std::move(waited), message, bytes, mode_);
+  send(to, data_tag, std::move(waited), message, bytes);
   return Posted::done; // of the user's memory nothing is in use
 }
 
@@ -253,7 +258,7 @@ Messages::Posted Messages::combine(int to, const datatype::Op& op, const datatyp
   // Where an answer is awaited, that tells that the data have been read.
   auto waited =
       std::make_unique<Waited>(Waited{.owner = this, .waiter = old == nullptr ? &waiter : nullptr});
-  const Posted sent = send(to, data_tag, std::move(waited), data.data(), data.size(), mode_);
+  const Posted sent = send(to, data_tag, std::move(waited), data.data(), data.size());
   return old == nullptr ? sent : received;
 }
 
@@ -350,7 +355,7 @@ void Messages::serve(int from, const Header& header, std::byte* data) {
     return;
   case Kind::get:
     send(from, answer_tag, std::make_unique<Waited>(Waited{.owner = this}), at(header.place),
-         header.bytes, mode_);
+         header.bytes);
     return;
   case Kind::get_runs: {
     std::vector<std::byte> packed(header.bytes);
@@ -441,7 +446,7 @@ void Messages::answer(int from, std::vector<std::byte> packed) {
   auto waited = std::make_unique<Waited>(Waited{.owner = this, .copy = std::move(packed)});
   const std::byte* const copy = waited->copy.data();
   const std::size_t bytes = waited->copy.size();
-  send(from, answer_tag, std::move(waited), copy, bytes, mode_);
+  send(from, answer_tag, std::move(waited), copy, bytes);
 }
 
 // All that came before from this origin has landed.
@@ -450,7 +455,7 @@ void Messages::answer(int from, const Header& header) {
     control_[header.place] = static_cast<std::byte>(header.bytes);
     return;
   }
-  send(from, flushed_tag, std::make_unique<Waited>(Waited{.owner = this}), nullptr, 0, mode_);
+  send(from, flushed_tag, std::make_unique<Waited>(Waited{.owner = this}), nullptr, 0);
 }
 
 } // namespace macadam::rma

@@ -130,6 +130,8 @@ class Messages {
                         std::uint64_t copied = 0);
   // The message is in `waited`, or the user's.
   Posted send(int to, std::int32_t tag, std::unique_ptr<Waited> waited, const void* data,
+              std::size_t bytes);
+  Posted send(int to, std::int32_t tag, std::unique_ptr<Waited> waited, const void* data,
               std::size_t bytes, engine::SendMode mode);
   // The same of one that comes: to memory of `waited`, or the user's.
   Posted receive(int from, std::int32_t tag, std::unique_ptr<Waited> waited, void* to,

@@ -73,12 +73,24 @@ std::string key_of(const char* name) {
   return fmt::format("macadam.{}.{}", earlier_programs, name);
 }
 
-// A wish of this name, granted.
-pmix_info_t yes(std::string_view key) {
+// A wish of this name, and what value it has: 0.
+pmix_info_t wish(std::string_view key, pmix_data_type_t type) {
   pmix_info_t info{};
   key.copy(info.key, PMIX_MAX_KEYLEN);
-  info.value.type = PMIX_BOOL;
+  info.value.type = type;
+  return info;
+}
+
+// One that is granted.
+pmix_info_t yes(std::string_view key) {
+  pmix_info_t info = wish(key, PMIX_BOOL);
   info.value.data.flag = true;
+  return info;
+}
+
+pmix_info_t within_job() {
+  pmix_info_t info = wish(PMIX_RANGE, PMIX_DATA_RANGE);
+  info.value.data.range = PMIX_RANGE_NAMESPACE;
   return info;
 }
 
@@ -172,22 +184,17 @@ std::string await(const char* job, pmix_rank_t rank, const char* name) {
 // Said to all ranks of the job, in a word that no other job has; unlike what is put it stays when
 // this process has ended.
 void announce(const std::string& word) {
-  std::array<pmix_info_t, 3> said = {yes(word), yes(PMIX_RANGE), yes(PMIX_PERSISTENCE)};
-  said[1].value.type = PMIX_DATA_RANGE;
-  said[1].value.data.range = PMIX_RANGE_NAMESPACE;
-  said[2].value.type = PMIX_PERSIST;
-  said[2].value.data.persist = PMIX_PERSIST_SESSION;
+  pmix_info_t stays = wish(PMIX_PERSISTENCE, PMIX_PERSIST);
+  stays.value.data.persist = PMIX_PERSIST_SESSION;
+  const std::array<pmix_info_t, 3> said = {yes(word), within_job(), stays};
   const pmix_status_t status = library().publish(said.data(), said.size());
   if (status != PMIX_SUCCESS) fail(word.c_str(), status);
 }
 
 // Waits for it.
 void hear(const std::string& word) {
-  std::array<pmix_info_t, 2> wishes = {yes(PMIX_WAIT), yes(PMIX_RANGE)};
-  wishes[0].value.type = PMIX_INT;
-  wishes[0].value.data.integer = 0; // for all words that are asked for
-  wishes[1].value.type = PMIX_DATA_RANGE;
-  wishes[1].value.data.range = PMIX_RANGE_NAMESPACE;
+  const pmix_info_t until_all_are_said = wish(PMIX_WAIT, PMIX_INT); // 0: as many as are asked for
+  const std::array<pmix_info_t, 2> wishes = {until_all_are_said, within_job()};
   pmix_pdata_t heard{};
   word.copy(heard.key, PMIX_MAX_KEYLEN);
   const pmix_status_t status = library().lookup(&heard, 1, wishes.data(), wishes.size());
@@ -411,22 +418,21 @@ void Client::fetch(const JobMemory& memory, int rank) {
 // counts one rank less for good (libpmix 5.0.11; openpmix, issues 3931 and 4113; 2 to 5 of 100 jobs
 // of three programs on a busy machine).
 void Client::begin_fence(const JobMemory& memory) {
-  fence_.store(Fence::waits);
   if (earlier_programs > 0) return arrive(memory);
-  const auto over = [](pmix_status_t, void* fence) {
-    static_cast<std::atomic<Fence>*>(fence)->store(Fence::over);
+  fence_is_over_.store(false);
+  const auto over = [](pmix_status_t, void* is_over) {
+    static_cast<std::atomic<bool>*>(is_over)->store(true);
   };
   // Slurm's plugin lets a fence that collects nothing pass on each machine as soon as the ranks
   // there have come.
   static const std::array<pmix_info_t, 1> collects = {yes(PMIX_COLLECT_DATA)};
-  if (library().fence_nb(nullptr, 0, collects.data(), collects.size(), over, &fence_) !=
+  if (library().fence_nb(nullptr, 0, collects.data(), collects.size(), over, &fence_is_over_) !=
       PMIX_SUCCESS)
-    fence_.store(Fence::over);
+    fence_is_over_.store(true);
 }
 
 bool Client::fence_is_over(const JobMemory& memory) {
-  if (earlier_programs > 0) look_for_others(memory);
-  return fence_.load() == Fence::over;
+  return earlier_programs > 0 ? have_met(memory) : fence_is_over_.load();
 }
 
 // The ranks of a machine meet in its memory, the first ones of all machines by words.
@@ -436,16 +442,14 @@ void Client::arrive(const JobMemory& memory) {
   header.barrier_arrived.fetch_add(1, std::memory_order_acq_rel);
 }
 
-void Client::look_for_others(const JobMemory& memory) {
-  const JobHeader& header = memory.header();
-  const bool leads = static_cast<std::uint32_t>(rank_) == memory.members().front();
-  if (header.barrier_round.load(std::memory_order_acquire) != round_) {
+bool Client::have_met(const JobMemory& memory) {
+  if (memory.header().barrier_round.load(std::memory_order_acquire) != round_) {
     if (meeting_.joinable()) meeting_.join();
-    fence_.store(Fence::over);
-  } else if (leads && !meeting_.joinable() &&
-             header.barrier_arrived.load(std::memory_order_acquire) == memory.own_node().ranks) {
-    meeting_ = base::start_thread("macadam-meet", [this, &memory] { meet_machines(memory); });
+    return true;
   }
+  if (memory.local_index(rank_) == 0 && !meeting_.joinable() && memory.have_arrived())
+    meeting_ = base::start_thread("macadam-meet", [this, &memory] { meet_machines(memory); });
+  return false;
 }
 
 // By a thread of the first rank of a machine, as it waits.

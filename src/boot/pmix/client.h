@@ -47,20 +47,18 @@ class Client final : public LauncherClient {
   void abort(int code, const std::string& text) override;
 
  private:
-  enum class Fence { none, waits, over };
-
   void connect();
   void watch();
   JobMemory create_memory();
   JobMemory receive_memory(int leader);
   void arrive(const JobMemory& memory);
-  void look_for_others(const JobMemory& memory);
+  bool have_met(const JobMemory& memory);
   void meet_machines(const JobMemory& memory);
 
   struct Name; // of this process, as PMIx has it
   std::unique_ptr<Name> name_;
   int rank_ = -1;
-  std::atomic<Fence> fence_{Fence::none};
+  std::atomic<bool> fence_is_over_{false};
   std::uint32_t round_ = 0; // of this machine's barrier, that is waited for
   std::thread meeting_;     // on the first rank of a machine: waits for the others
   std::atomic<std::chrono::steady_clock::time_point> ask_again_{}; // not earlier

@@ -149,10 +149,8 @@ void Head::exchange(boot::JobMemory& memory) {
   tell_rows(memory);
   tell_wants(memory);
   answer_wants(memory);
-  const boot::JobHeader& header = memory.header();
-  const std::uint32_t round = header.barrier_round.load(std::memory_order_acquire) + 1;
-  if (round > arrived_ &&
-      header.barrier_arrived.load(std::memory_order_acquire) == memory.own_node().ranks) {
+  const std::uint32_t round = memory.header().barrier_round.load(std::memory_order_acquire) + 1;
+  if (round > arrived_ && memory.have_arrived()) {
     arrived_ = round;
     PacketWriter body;
     body.value(round);
