@@ -33,7 +33,7 @@ struct Row {
   MPI_Op handle;
   const char* name;
   std::uint32_t classes;
-  const KernelTable* kernels; // null for the two of accumulate
+  const Kernels* kernels; // null for the two of accumulate
 };
 
 const Row table[] = {
@@ -110,8 +110,9 @@ Op::Op(MPI_User_function_c* function, bool commutative, Guard guard)
     : base::Object(base::ObjectKind::op), name_("a user operation"), commutative_(commutative),
       function_c_(function), guard_(guard) {}
 
-void Op::combine(const void* left, const void* right, void* out, MPI_Count count,
-                 const Type& type) const {
+// What is no predefined operation of a predefined type.
+void Op::combine_otherwise(const void* left, const void* right, void* out, MPI_Count count,
+                           const Type& type) const {
   const auto bytes = static_cast<std::size_t>(count * type.extent());
   if (predefined() && !accumulate_only_) {
     const Kernel all = kernel(type);
@@ -130,8 +131,7 @@ void Op::combine(const void* left, const void* right, void* out, MPI_Count count
 
 Kernel Op::kernel(const Type& type) const {
   const Basic* basic = operand(type);
-  if (!basic || !(classes_ & set_of(basic->type_class))) return nullptr;
-  return (*kernels_)[static_cast<std::size_t>(basic->storage)];
+  return basic ? kernel(*basic) : nullptr;
 }
 
 bool Op::accepts(const Type& type) const {
@@ -161,7 +161,7 @@ PredefinedOps::PredefinedOps() {
     op.code_ = static_cast<std::uint16_t>(code);
     op.name_ = row.name;
     op.classes_ = row.classes;
-    op.kernels_ = row.kernels;
+    if (row.kernels != nullptr) op.kernels_ = row.kernels->for_this_processor();
     op.accumulate_only_ = row.kernels == nullptr;
     // MPI_REPLACE: the order of the operands is all that matters to it.
     op.commutative_ = row.handle != MPI_REPLACE && row.handle != MPI_NO_OP;

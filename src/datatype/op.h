@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/copy.h"
 #include "base/object.h"
 #include "datatype/type.h"
 
@@ -35,11 +36,27 @@ class Op final : public base::Object {
   // out[i] = left[i] op right[i], likewise; `out` may be `right`. Of a type with gaps, where `out`
   // is not `right`, the gaps are copied too.
   void combine(const void* left, const void* right, void* out, MPI_Count count,
-               const Type& type) const;
+               const Type& type) const {
+    if (type.basic() != nullptr) [[likely]] {
+      if (const Kernel all = kernel(*type.basic())) [[likely]] {
+        all(left, right, out, static_cast<std::size_t>(count));
+        base::touched(static_cast<std::size_t>(count * type.extent()));
+        return;
+      }
+    }
+    combine_otherwise(left, right, out, count, type);
+  }
 
   // Throws MPI_ERR_OP, naming both, unless apply() can be used with `type`.
   void check(const Type& type) const;
   [[nodiscard]] bool accepts(const Type& type) const;
+  // The loop for elements of a predefined type; null if there is none: MPI_REPLACE, MPI_NO_OP, a
+  // user's operation, or check() would throw.
+  [[nodiscard]] Kernel kernel(const Basic& type) const {
+    if (kernels_ == nullptr || (classes_ >> static_cast<unsigned>(type.type_class) & 1) == 0)
+      return nullptr;
+    return (*kernels_)[static_cast<std::size_t>(type.storage)];
+  }
 
   [[nodiscard]] bool commutative() const { return commutative_; }
   [[nodiscard]] bool predefined() const { return code_ != 0; }
@@ -55,6 +72,8 @@ class Op final : public base::Object {
  private:
   friend class PredefinedOps;
   Op() : base::Object(base::ObjectKind::op) {}
+  void combine_otherwise(const void* left, const void* right, void* out, MPI_Count count,
+                         const Type& type) const;
   [[nodiscard]] Kernel kernel(const Type& type) const;
 
   std::string_view name_;

@@ -172,7 +172,8 @@ struct MaxLocation {
 };
 
 template <class Operation, class T>
-void combine_all(const void* left, const void* right, void* out, std::size_t count) {
+[[gnu::always_inline]] inline void combine_each(const void* left, const void* right, void* out,
+                                                std::size_t count) {
   const auto* const lefts = static_cast<const T*>(left);
   const auto* const rights = static_cast<const T*>(right);
   auto* const results = static_cast<T*>(out);
@@ -181,55 +182,103 @@ void combine_all(const void* left, const void* right, void* out, std::size_t cou
     results[i] = Operation::combine(lefts[i], rights[i]);
 }
 
+// For any processor of the architecture.
+struct Portable {
+  template <class Operation, class T>
+  static void combine_all(const void* left, const void* right, void* out, std::size_t count) {
+    combine_each<Operation, T>(left, right, out, count);
+  }
+};
+
+// For those whose vectors have 32 bytes: twice as fast from the nearest cache, a fifth from others.
+// No multiplication is joined with an addition, so results are the same.
+struct Wide {
+  template <class T>
+  static constexpr bool gains = std::is_arithmetic_v<T> && sizeof(T) <= sizeof(double);
+
+#if defined(__x86_64__)
+  [[nodiscard]] static bool runs_here() {
+    return __builtin_cpu_supports("avx2") != 0;
+  }
+  template <class Operation, class T>
+  [[gnu::target("avx2")]] static void combine_all(const void* left, const void* right, void* out,
+                                                  std::size_t count) {
+    combine_each<Operation, T>(left, right, out, count);
+  }
+#else
+  [[nodiscard]] static bool runs_here() {
+    return false;
+  }
+  template <class Operation, class T>
+  static void combine_all(const void* left, const void* right, void* out, std::size_t count) {
+    combine_each<Operation, T>(left, right, out, count);
+  }
+#endif
+};
+template <class Part>
+inline constexpr bool Wide::gains<Complex<Part>> = gains<Part>;
+
 // The loop for one C++ type, or null if the operation makes no sense of it.
-template <class Operation, class T>
+template <class Operation, class T, class Processor>
 constexpr Kernel kernel() {
-  if constexpr (requires(T value) { Operation::combine(value, value); }) {
-    return combine_all<Operation, T>;
-  } else {
+  if constexpr (!requires(T value) { Operation::combine(value, value); }) {
     return nullptr;
+  } else if constexpr (Wide::gains<T>) {
+    return Processor::template combine_all<Operation, T>;
+  } else {
+    return Portable::combine_all<Operation, T>;
   }
 }
 
-template <class Operation>
+template <class Operation, class Processor>
 constexpr KernelTable make_kernels() {
   KernelTable table{};
   const auto set = [&table](Storage storage, Kernel kernel) {
     table[static_cast<std::size_t>(storage)] = kernel;
   };
-  set(Storage::int8, kernel<Operation, std::int8_t>());
-  set(Storage::int16, kernel<Operation, std::int16_t>());
-  set(Storage::int32, kernel<Operation, std::int32_t>());
-  set(Storage::int64, kernel<Operation, std::int64_t>());
-  set(Storage::int128, kernel<Operation, Int128>());
-  set(Storage::uint8, kernel<Operation, std::uint8_t>());
-  set(Storage::uint16, kernel<Operation, std::uint16_t>());
-  set(Storage::uint32, kernel<Operation, std::uint32_t>());
-  set(Storage::uint64, kernel<Operation, std::uint64_t>());
-  set(Storage::float16, kernel<Operation, Half>());
-  set(Storage::float32, kernel<Operation, float>());
-  set(Storage::float64, kernel<Operation, double>());
-  set(Storage::float_long, kernel<Operation, long double>());
-  set(Storage::float128, kernel<Operation, Float128>());
-  set(Storage::complex16, kernel<Operation, Complex<Half>>());
-  set(Storage::complex32, kernel<Operation, Complex<float>>());
-  set(Storage::complex64, kernel<Operation, Complex<double>>());
-  set(Storage::complex_long, kernel<Operation, Complex<long double>>());
-  set(Storage::complex128, kernel<Operation, Complex<Float128>>());
+  set(Storage::int8, kernel<Operation, std::int8_t, Processor>());
+  set(Storage::int16, kernel<Operation, std::int16_t, Processor>());
+  set(Storage::int32, kernel<Operation, std::int32_t, Processor>());
+  set(Storage::int64, kernel<Operation, std::int64_t, Processor>());
+  set(Storage::int128, kernel<Operation, Int128, Processor>());
+  set(Storage::uint8, kernel<Operation, std::uint8_t, Processor>());
+  set(Storage::uint16, kernel<Operation, std::uint16_t, Processor>());
+  set(Storage::uint32, kernel<Operation, std::uint32_t, Processor>());
+  set(Storage::uint64, kernel<Operation, std::uint64_t, Processor>());
+  set(Storage::float16, kernel<Operation, Half, Processor>());
+  set(Storage::float32, kernel<Operation, float, Processor>());
+  set(Storage::float64, kernel<Operation, double, Processor>());
+  set(Storage::float_long, kernel<Operation, long double, Processor>());
+  set(Storage::float128, kernel<Operation, Float128, Processor>());
+  set(Storage::complex16, kernel<Operation, Complex<Half>, Processor>());
+  set(Storage::complex32, kernel<Operation, Complex<float>, Processor>());
+  set(Storage::complex64, kernel<Operation, Complex<double>, Processor>());
+  set(Storage::complex_long, kernel<Operation, Complex<long double>, Processor>());
+  set(Storage::complex128, kernel<Operation, Complex<Float128>, Processor>());
   // A bool that holds neither 0 nor 1, which foreign memory may, is undefined to read as a bool.
-  set(Storage::boolean, kernel<Operation, std::uint8_t>());
-  set(Storage::float_int32, kernel<Operation, Pair<float, int>>());
-  set(Storage::double_int32, kernel<Operation, Pair<double, int>>());
-  set(Storage::long_int32, kernel<Operation, Pair<long, int>>());
-  set(Storage::int32_int32, kernel<Operation, Pair<int, int>>());
-  set(Storage::short_int32, kernel<Operation, Pair<short, int>>());
-  set(Storage::long_double_int32, kernel<Operation, Pair<long double, int>>());
-  set(Storage::float_float, kernel<Operation, Pair<float, float>>());
-  set(Storage::double_double, kernel<Operation, Pair<double, double>>());
+  set(Storage::boolean, kernel<Operation, std::uint8_t, Processor>());
+  set(Storage::float_int32, kernel<Operation, Pair<float, int>, Processor>());
+  set(Storage::double_int32, kernel<Operation, Pair<double, int>, Processor>());
+  set(Storage::long_int32, kernel<Operation, Pair<long, int>, Processor>());
+  set(Storage::int32_int32, kernel<Operation, Pair<int, int>, Processor>());
+  set(Storage::short_int32, kernel<Operation, Pair<short, int>, Processor>());
+  set(Storage::long_double_int32, kernel<Operation, Pair<long double, int>, Processor>());
+  set(Storage::float_float, kernel<Operation, Pair<float, float>, Processor>());
+  set(Storage::double_double, kernel<Operation, Pair<double, double>, Processor>());
   return table;
 }
 
+// The two tables of an operation.
+struct Kernels {
+  KernelTable portable;
+  KernelTable wide;
+
+  [[nodiscard]] const KernelTable* for_this_processor() const {
+    return Wide::runs_here() ? &wide : &portable;
+  }
+};
 template <class Operation>
-inline constexpr KernelTable kernels_of = make_kernels<Operation>();
+inline constexpr Kernels kernels_of{make_kernels<Operation, Portable>(),
+                                    make_kernels<Operation, Wide>()};
 
 } // namespace macadam::datatype

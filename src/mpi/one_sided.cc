@@ -160,6 +160,9 @@ void accumulate(Process&, const void* origin, MPI_Count origin_count, const Type
     base::fail(MPI_ERR_OP, "op is MPI_NO_OP, which only returns what is there; give one that "
                            "changes it, or call MPI_Get_accumulate or MPI_Fetch_and_op");
   }
+  if (&origin_type == &type && origin_count == count &&
+      win.rma.accumulate_directly(origin, nullptr, count, type, rank, displacement, op))
+    return;
   win.rma.accumulate(data_of(origin, origin_count, origin_type), nullptr,
                      {rank, displacement, count, &type}, op);
 }
@@ -177,6 +180,11 @@ void get_accumulate(Process&, const void* origin, MPI_Count origin_count, const 
                     MPI_Aint displacement, MPI_Count count, const Type& type,
                     const datatype::Op& op, Window& win) {
   if (rank == MPI_PROC_NULL) return;
+  const bool gives_the_same =
+      op.handle() == MPI_NO_OP || (&origin_type == &type && origin_count == count);
+  if (gives_the_same && &result_type == &type && result_count == count &&
+      win.rma.accumulate_directly(origin, result, count, type, rank, displacement, op))
+    return;
   const engine::Data into = data_of(result, result_count, result_type);
   win.rma.accumulate(data_of(origin, origin_count, origin_type), &into,
                      {rank, displacement, count, &type}, op);
@@ -203,6 +211,7 @@ void fetch_and_op(Process&, const void* origin, void* result, const Type& type, 
 void compare_and_swap(Process&, const void* origin, const void* compare, void* result,
                       const Type& type, int rank, MPI_Aint displacement, Window& win) {
   if (rank == MPI_PROC_NULL) return;
+  if (win.rma.compare_and_swap_directly(origin, compare, result, type, rank, displacement)) return;
   win.rma.compare_and_swap(origin, compare, result, {rank, displacement, 1, &type});
 }
 

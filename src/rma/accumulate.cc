@@ -9,7 +9,8 @@
 //    reductions where the memory is mapped, otherwise read, changed and written back. An origin
 //    holds the lock inside a call only, so it is never held by a process that computes; and not at
 //    all where nobody else may access the target.
-// Where the target waits anyway it may do them instead (by_target.cc).
+// Where the target waits anyway it may do them instead (by_target.cc). Those of one predefined type
+// in mapped memory have short ways (direct.cc).
 #include "base/copy.h"
 #include "base/error.h"
 #include "datatype/cursor.h"
@@ -36,11 +37,6 @@ using engine::RemoteMemory;
 
 namespace {
 
-// Bytes that are worked on at a time, so for which the lock is held.
-constexpr std::size_t fragment_bytes = 16 << 10;
-// Elements up to which the processor's atomics are faster, each a fourth of what the lock takes.
-// The network's take a round trip for all of them, for which the lock takes three.
-constexpr std::size_t few_elements = 4;
 constexpr std::size_t line = 64;
 
 std::byte* aligned(std::byte* memory) {
@@ -205,23 +201,6 @@ void Window::combine_copied(Target& target, Accumulation& what, std::size_t byte
   if (what.changes()) move(Direction::write, computes ? what.fragment.result : what.fragment.ours);
 }
 
-// Runs `work` while nobody else accumulates to the target. Where it throws, others may go on.
-template <class Work>
-void Window::run_in_bulk(Target& target, bool bars_atomics, Work&& work) {
-  if (is_alone(target)) return work();
-  std::uint64_t ticket = 0;
-  take_bulk(target, ticket);
-  try {
-    if (bars_atomics) bar_atomics(target);
-    work();
-  } catch (...) {
-    if (!target.failed && target.peer->state != engine::PeerState::failed)
-      give_bulk(target, ticket);
-    throw;
-  }
-  give_bulk(target, ticket);
-}
-
 // A fragment, while nobody else accumulates to the target.
 void Window::combine_fragment(Target& target, Accumulation& what, std::size_t bytes) {
   const auto alignment = static_cast<std::size_t>(what.element.alignment());
@@ -271,7 +250,7 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   const bool is_here = to.here.has_value();
   Side ours(sends ? &origin : nullptr, element, is_here);
   Side results(result, element, is_here);
-  const bool few = static_cast<std::size_t>(bytes) <= few_elements * size;
+  const bool few = bytes <= few_elements * element.size();
   const bool near = few && by_processor(element);
   const bool far = few && by_network(target, element) && !(is_here && is_alone(target));
   bool by_atomics = false;
@@ -306,33 +285,12 @@ void Window::accumulate(const Data& origin, const Data* result, const Place& pla
   ++(by_atomics ? counters_.by_atomics : counters_.under_lock);
 }
 
-bool Window::fetch_and_op_directly(const void* origin, void* result, const Type& type, int rank,
-                                   MPI_Aint displacement, const Op& op) {
-  if (!data_by_processor_ || !type.predefined() || !type.contiguous() ||
-      !is_atomic_width(type.size()) || !op.predefined() || !op.accepts(type))
-    return false;
-  const auto size = static_cast<std::size_t>(type.size());
-  std::byte* const there = direct(rank, displacement, size, false);
-  if (there == nullptr || reinterpret_cast<std::uintptr_t>(there) % size != 0) return false;
-  atomically(*targets_.find(rank), [&] {
-    combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
-                       static_cast<std::byte*>(result), 1);
-  });
-  return true;
-}
-
 void Window::compare_and_swap(const void* origin, const void* compare, void* result,
                               const Place& place) {
-  using enum datatype::BasicClass;
   // What MPI_Type_create_f90_integer gives out stands for a predefined type.
   const Type& type =
       place.type->combiner() == MPI_COMBINER_F90_INTEGER ? *place.type->elementary() : *place.type;
-  const datatype::Basic* const basic = type.basic();
-  const bool allowed =
-      basic != nullptr && (basic->type_class == c_integer || basic->type_class == fortran_integer ||
-                           basic->type_class == logical || basic->type_class == multi_language ||
-                           basic->type_class == byte);
-  if (!allowed) {
+  if (!can_be_swapped(type)) {
     base::fail(MPI_ERR_TYPE,
                "{} cannot be compared and swapped: the type must be a predefined integer, logical "
                "or byte",

@@ -49,7 +49,6 @@ constexpr std::uint8_t at_end_kinds = 4;
 struct Control {
   alignas(64) TicketLock window;     // MPI_Win_lock
   alignas(64) TicketLock accumulate; // held while an origin reads, computes and writes
-  std::uint32_t in_bulk = 0;         // by its holder, without atomics (remote_atomics.h)
   std::uint64_t bar = 0;             // of the network's atomics: a Bar (network_atomics.cc)
   alignas(64) Attachments attachments;
   alignas(64) std::uint8_t at_end = 0; // an AtEnd: of its owner, at the end of an epoch

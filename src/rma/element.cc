@@ -31,6 +31,7 @@ void combine_words(const Op& op, const Type& element, std::byte* there, const st
                    std::byte* old, std::size_t count) {
   const MPI_Op which = op.handle();
   const bool adds = which == MPI_SUM && is_integer(element);
+  const datatype::Kernel kernel = op.kernel(*element.basic());
   for (std::size_t i = 0; i < count; ++i) {
     std::atomic_ref place(*reinterpret_cast<Word*>(there + i * sizeof(Word)));
     Word before;
@@ -45,7 +46,7 @@ void combine_words(const Op& op, const Type& element, std::byte* there, const st
       Word after;
       do {
         after = before;
-        op.apply(ours + i * sizeof(Word), &after, 1, element);
+        kernel(ours + i * sizeof(Word), &after, &after, 1);
       } while (!place.compare_exchange_weak(before, after));
     }
     std::memcpy(old + i * sizeof(Word), &before, sizeof before);
@@ -72,6 +73,13 @@ bool is_integer(const Type& element) {
   default:
     return false;
   }
+}
+
+bool can_be_swapped(const Type& type) {
+  using enum datatype::BasicClass;
+  if (type.basic() == nullptr) return false;
+  const datatype::BasicClass found = type.basic()->type_class;
+  return is_integer(type) || found == logical || found == byte;
 }
 
 void combine_atomically(const Op& op, const Type& element, std::byte* there, const std::byte* ours,

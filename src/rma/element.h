@@ -18,6 +18,9 @@ constexpr bool is_atomic_width(MPI_Count bytes) {
 // Whether elements are added as words are.
 bool is_integer(const datatype::Type& element);
 
+// Whether MPI_Compare_and_swap takes it: a predefined integer, logical or byte.
+bool can_be_swapped(const datatype::Type& type);
+
 // there[i] = ours[i] op there[i] for `count` elements of an atomic width, each in one step that no
 // other breaks; the values before go to `old`. All arrays are aligned to the element.
 void combine_atomically(const datatype::Op& op, const datatype::Type& element, std::byte* there,

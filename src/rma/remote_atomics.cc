@@ -5,6 +5,7 @@
 #include "rma/remote_atomics.h"
 
 #include "base/error.h"
+#include "base/relax.h"
 #include "rma/post.h"
 
 namespace macadam::rma {
@@ -75,14 +76,15 @@ void Window::give_network_lock(Target& target, std::size_t lock, bool exclusive,
 
 // --- The accumulate lock.
 
-void Window::take_bulk(Target& target, std::uint64_t& ticket) {
-  take_lock(target, accumulate_lock, true, ticket);
-  if (!data_by_processor_) return;
-  in_bulk(target).exchange(1);
-  for (int each = 0; each < size(); ++each) {
-    if (each != rank() && std::atomic_ref(at_atomics(target, each)).load() != 0) [[unlikely]]
-      await_atomics(target, each);
+// Who has the lock is inside of a call, and mostly has gone before this process could do anything
+// else.
+void Window::await_accumulate(Target& target, std::uint64_t ticket) {
+  constexpr int most_looks = 100;
+  for (int i = 0; i < most_looks; ++i) {
+    if (word(target, accumulate_turn).load(std::memory_order_acquire) == ticket) return;
+    base::relax();
   }
+  wait_for_turn(target, accumulate_turn, ticket);
 }
 
 void Window::await_atomics(Target& target, int rank) {
@@ -97,11 +99,6 @@ void Window::await_atomics(Target& target, int rank) {
              "rank {} of the window (rank {} of MPI_COMM_WORLD) has ended while it may have "
              "accumulated to rank {}",
              lost->rank, lost->peer->rank, target.rank);
-}
-
-void Window::give_bulk(Target& target, std::uint64_t ticket) {
-  if (data_by_processor_) in_bulk(target).store(0, std::memory_order_release);
-  give_lock(target, accumulate_lock, true, ticket);
 }
 
 // Nobody knows which rank holds a lock. A rank that has ended may hold it for ever: so a long wait

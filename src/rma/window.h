@@ -128,18 +128,12 @@ class Window {
   // Whether `bytes` bytes at a place are there for the taking: their address, or null, and then the
   // long way tells why or does it. `stores`: by plain stores, which a flush orders.
   [[nodiscard]] std::byte* direct(int rank, MPI_Aint displacement, std::size_t bytes, bool stores) {
-    const Target* const target = targets_.find(rank);
-    if (target == nullptr || target->direct == nullptr) [[unlikely]]
-      return nullptr;
-    // A negative displacement is larger than any.
-    if (static_cast<std::uint64_t>(displacement) > target->last_displacement) [[unlikely]]
-      return nullptr;
-    const std::uint64_t offset = static_cast<std::uint64_t>(displacement) * target->unit;
-    if (bytes > target->bytes - offset) [[unlikely]]
+    std::byte* const there = place_here(rank, displacement, bytes);
+    if (there == nullptr) [[unlikely]]
       return nullptr;
     ++counters_.mapped;
     stored_ |= stores;
-    return target->direct + offset;
+    return there;
   }
   // Request-based operations belong to passive-target epochs: refuses others.
   void check_request(const char* call);
@@ -152,9 +146,15 @@ class Window {
   // return, but for fences and post and wait, which end it. Throws MPI_ERR_OP, MPI_ERR_TYPE.
   void accumulate(const Data& origin, const Data* result, const Place& place,
                   const datatype::Op& op);
-  // The short way for one element; false: take the long one.
+  // The short ways, of one type on all sides; false: take the long one. `result` may be null, and
+  // `origin` for MPI_NO_OP.
+  bool accumulate_directly(const void* origin, void* result, MPI_Count count,
+                           const datatype::Type& type, int rank, MPI_Aint displacement,
+                           const datatype::Op& op);
   bool fetch_and_op_directly(const void* origin, void* result, const datatype::Type& type, int rank,
                              MPI_Aint displacement, const datatype::Op& op);
+  bool compare_and_swap_directly(const void* origin, const void* compare, void* result,
+                                 const datatype::Type& type, int rank, MPI_Aint displacement);
   // One element of a predefined type: `result` is what was there; `origin` is stored if that equals
   // `compare`. Atomic as accumulate().
   void compare_and_swap(const void* origin, const void* compare, void* result, const Place& place);
@@ -214,6 +214,20 @@ class Window {
   class Scattered;    // scattered.h
   class End;          // post.h
 
+  // Where bytes are in our address space, if they are, inside of the memory, and an epoch is open.
+  [[nodiscard]] std::byte* place_here(int rank, MPI_Aint displacement, std::size_t bytes) const {
+    const Target* const target = targets_.find(rank);
+    if (target == nullptr || target->direct == nullptr) [[unlikely]]
+      return nullptr;
+    // A negative displacement is larger than any.
+    if (static_cast<std::uint64_t>(displacement) > target->last_displacement) [[unlikely]]
+      return nullptr;
+    const std::uint64_t offset = static_cast<std::uint64_t>(displacement) * target->unit;
+    if (bytes > target->bytes - offset) [[unlikely]]
+      return nullptr;
+    return target->direct + offset;
+  }
+
   // window.cc
   Target& target(int rank) {
     Target* const known = targets_.find(rank);
@@ -269,6 +283,10 @@ class Window {
   [[nodiscard]] bool is_alone(const Target& target) const;
   template <class Change>
   void atomically(Target& target, Change&& change);
+  std::uint64_t come_to_accumulate(Target& target, std::uint64_t how);
+  void await_accumulate(Target& target, std::uint64_t ticket);
+  void go_from_accumulate(Target& target, std::uint64_t ticket, std::uint64_t how);
+  [[nodiscard]] bool anybody_in_bulk(const Target& target);
   void take_bulk(Target& target, std::uint64_t& ticket);
   void give_bulk(Target& target, std::uint64_t ticket);
   template <class Work>
@@ -307,6 +325,10 @@ class Window {
   template <class Post>
   void add_to_batch(Target& target, Post&& post_it);
   void wait_for_batch(Target& target);
+
+  // direct.cc
+  [[nodiscard]] std::byte* elements_here(const datatype::Type& type, MPI_Count count, int rank,
+                                         MPI_Aint displacement) const;
 
   // transfer.cc
   [[nodiscard]] Reach reach(Target& target, const Place& place);

@@ -2,6 +2,7 @@
 #include "datatype/op.h"
 
 #include "datatype/constructors.h"
+#include "datatype/op_kernels.h"
 #include "expect_error.h"
 #include "oracle.h"
 
@@ -466,6 +467,58 @@ TEST(Op, SplitsLargeCountsForTheSmallFunctionOnly) {
   Op(user_function_c, true, run).apply(&in, &inout, count, *type);
   ASSERT_EQ(calls.size(), 1U);
   EXPECT_EQ(calls[0].length, count);
+}
+
+// Bytes of which any number is finite, of either sign.
+std::vector<std::byte> finite(std::mt19937& random, std::size_t bytes) {
+  std::vector<std::byte> made(bytes);
+  for (std::byte& each : made)
+    each = static_cast<std::byte>(random() & 0xbf);
+  return made;
+}
+
+template <class Operation>
+void expect_same_results() {
+  constexpr const Kernels& kernels = kernels_of<Operation>;
+  std::mt19937 random(1);
+  int differ = 0;
+  for (std::size_t storage = 0; storage < kernels.wide.size(); ++storage) {
+    const Kernel portable = kernels.portable[storage];
+    const Kernel wide = kernels.wide[storage];
+    ASSERT_EQ(portable == nullptr, wide == nullptr) << storage;
+    if (portable == wide) continue;
+    ++differ;
+    for (std::size_t count = 0; count < 70; ++count) {
+      constexpr std::size_t widest = 16;
+      const std::size_t bytes = (count + 2) * widest;
+      const auto left = finite(random, bytes);
+      const auto right = finite(random, bytes);
+      std::vector<std::byte> expected(bytes), found(bytes);
+      const std::size_t begin = count % 2 * widest; // vectors need not begin aligned
+      portable(&left[begin], &right[begin], &expected[begin], count);
+      wide(&left[begin], &right[begin], &found[begin], count);
+      ASSERT_EQ(expected, found) << "storage " << storage << ", " << count << " elements";
+      expected = found = right;
+      portable(&left[begin], &expected[begin], &expected[begin], count);
+      wide(&left[begin], &found[begin], &found[begin], count);
+      ASSERT_EQ(expected, found) << "storage " << storage << ", in place";
+    }
+  }
+  EXPECT_GT(differ, 0);
+}
+
+TEST(PredefinedOps, GiveTheSameOnProcessorsWithWiderVectors) {
+  if (!Wide::runs_here()) GTEST_SKIP() << "this processor has none";
+  expect_same_results<Max>();
+  expect_same_results<Min>();
+  expect_same_results<Sum>();
+  expect_same_results<Product>();
+  expect_same_results<LogicalAnd>();
+  expect_same_results<LogicalOr>();
+  expect_same_results<LogicalXor>();
+  expect_same_results<BitAnd>();
+  expect_same_results<BitOr>();
+  expect_same_results<BitXor>();
 }
 
 } // namespace
