@@ -7,12 +7,17 @@
 
 // All data of a program that the library itself copies go through copy(), but for the loops that
 // pack and reduce, which say touched(); cmake/check_copies.py refuses other ways. The simulator
-// has its own of the two functions below, which charge the time (sim/charges.cc), so that
+// has its own of the functions below, which charge the time (sim/charges.cc), so that
 // no copy is free there. Here they cost a jump for more than a few bytes, and nothing for these.
 namespace macadam::base {
 
 // memmove() of any length.
 void copy_many(void* to, const void* from, std::size_t bytes);
+
+// The same for memory that other cores have read last and will read next, and that does not
+// overlap: past the caches, as to take its lines back from theirs may take several times as long as
+// to write to memory.
+void copy_past_caches(void* to, const void* from, std::size_t bytes);
 
 // So many bytes were read or written one by one, in another way than by copy().
 void touched(std::size_t bytes);
