@@ -3,7 +3,10 @@
 // warm-up of a tenth of the iterations, ranks wherever the system and the library's defaults put
 // them, and data that nobody touches. Mean times, as users print them.
 //
-//   users ITERATIONS LONGEST WHAT ...     LONGEST: of the sizes, in bytes
+//   users ITERATIONS LONGEST [touch] WHAT ...     LONGEST: of the sizes, in bytes
+//
+// After `touch` each rank writes what it gives before each repetition of a collective, and reads
+// what it got after it, which the times include.
 //
 // WHAT: latency (half round trip), bandwidth, both_ways (windows of 64), pairs (message rate of
 // half the ranks to the other half), barrier, bcast, reduce, allreduce, allgather, alltoall,
@@ -16,8 +19,11 @@
 // longer, but at least ten times.
 #include "bench.h"
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -45,6 +51,7 @@ struct What {
 };
 
 std::vector<char> out, in;
+bool touches = false;
 MPI_Win exposed = MPI_WIN_NULL;
 
 void turn(int bytes) {
@@ -224,6 +231,17 @@ std::map<std::string, What> table() {
   return what;
 }
 
+// What was read last is written next, so that no compiler leaves the reading out.
+char seen = 0;
+
+void write_all(std::size_t bytes) {
+  std::fill_n(out.begin(), bytes, ++seen);
+}
+void read_all(const std::vector<char>& data, std::size_t bytes) {
+  seen = std::accumulate(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes), char{0},
+                         std::bit_xor<char>{});
+}
+
 // Microseconds of one repetition, on average over repetitions; and over ranks, where they wait for
 // each other between two.
 double mean_us(const What& what, int bytes, int repetitions) {
@@ -239,7 +257,12 @@ double mean_us(const What& what, int bytes, int repetitions) {
     }
     for (int i = 0; i < n; ++i) {
       const double begin = MPI_Wtime();
+      if (touches) write_all(what.send_parts * static_cast<std::size_t>(bytes));
       what.body(bytes);
+      if (touches && what.receive_parts == 0)
+        read_all(out, static_cast<std::size_t>(bytes));
+      else if (touches)
+        read_all(in, what.receive_parts * static_cast<std::size_t>(bytes));
       seconds += MPI_Wtime() - begin;
       MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -303,15 +326,18 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc < 4 || size < 2) {
     if (rank == 0)
-      std::fprintf(stderr, "usage: users ITERATIONS LONGEST WHAT ..., on 2 ranks or more\n");
+      std::fprintf(stderr,
+                   "usage: users ITERATIONS LONGEST [touch] WHAT ..., on 2 ranks or more\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const auto known = table();
-  for (int i = 3; i < argc; ++i) {
+  touches = std::strcmp(argv[3], "touch") == 0;
+  for (int i = touches ? 4 : 3; i < argc; ++i) {
     const auto found = known.find(argv[i]);
-    if (found == known.end()) {
+    if (found == known.end() || (touches && !found->second.waits)) {
       if (rank == 0)
-        std::fprintf(stderr, "users: found '%s', which is nothing that it measures\n", argv[i]);
+        std::fprintf(stderr, "users: found '%s', which is nothing that it measures%s\n", argv[i],
+                     touches ? " with data that are touched" : "");
       MPI_Abort(MPI_COMM_WORLD, 2);
     }
     measure(argv[i], found->second, std::atoi(argv[1]), std::atoi(argv[2]));

@@ -59,12 +59,13 @@ def runs(arguments):
                 yield what, ranks, iterations
 
 
-def measure_line(results, library, run, longest):
+def measure_line(results, library, run, arguments):
     """What one library needs for a line of the table, by size."""
     what, ranks, iterations, busy = run
     here = Results(results.failures)
     with Busy(busy) if busy else contextlib.nullcontext():
-        here.measure(library, ranks, "users", str(iterations), str(longest), what)
+        here.measure(library, ranks, "users", str(iterations), str(arguments.longest),
+                     *(["touch"] if arguments.touch else []), what)
     for (_, size), values in here.values.items():
         for value in values.get(library.name, []):
             results.add(run, size, library.name, value)
@@ -73,7 +74,7 @@ def measure_line(results, library, run, longest):
 def measure_round(results, all_libraries, arguments, pace):
     for busy in arguments.busy:
         for run in runs(arguments):
-            line = lambda here, library: measure_line(here, library, (*run, busy), arguments.longest)
+            line = lambda here, library: measure_line(here, library, (*run, busy), arguments)
             if busy == 0:
                 pace.measure(results, all_libraries, line)
                 continue
@@ -190,7 +191,7 @@ def parse():
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build tree")
     add_peers(parser)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", type=names, default=list(EVERYTHING), metavar="WHAT,...",
+    parser.add_argument("--only", type=names, metavar="WHAT,...",
                         help=f"of {', '.join(EVERYTHING)}")
     parser.add_argument("--ranks", type=numbers, default=[2, 4, 8], metavar="N,...",
                         help="of collectives and many pairs")
@@ -198,11 +199,17 @@ def parse():
     parser.add_argument("--busy", type=numbers, default=[0, 1, 2], metavar="N,...",
                         help="busy programs beside the measurement")
     parser.add_argument("--longest", type=int, default=4 << 20, metavar="BYTES")
+    parser.add_argument("--touch", action="store_true",
+                        help="collectives only: data are written before each call and read after it, in the time")
+    parser.add_argument("--beside", type=pathlib.Path, metavar="JSON",
+                        help="what --json of another run has written: its rows join the table")
     add_outputs(parser)
     arguments = parser.parse_args()
+    known = [word for word in COLLECTIVES if not word.endswith("barrier")] if arguments.touch else list(EVERYTHING)
+    arguments.only = arguments.only or known
     for word in arguments.only:
-        if word not in EVERYTHING:
-            parser.error(f"--only: found '{word}', needed one of {', '.join(EVERYTHING)}")
+        if word not in known:
+            parser.error(f"--only: found '{word}', needed one of {', '.join(known)}")
     arguments.build = arguments.build.resolve()
     return arguments
 
@@ -212,6 +219,15 @@ def save(file, results, about):
     file.write_text(json.dumps({**about, "rows": rows}, indent=1), encoding="utf8")
 
 
+def add_saved(results, file):
+    """The rows of another run, of what this one has not measured."""
+    for row in json.loads(file.read_text(encoding="utf8"))["rows"]:
+        key = tuple(row["of"]), row["bytes"]
+        if key in results.values:
+            sys.exit(f"{file} has {row['of']} too, which has just been measured; choose others by --only or --ranks")
+        results.values[key] = row["values"]
+
+
 def main():
     arguments = parse()
     all_libraries = libraries(arguments.build, arguments.peers, arguments.venvs, unbound=False)
@@ -219,6 +235,8 @@ def main():
     for r in range(arguments.rounds):
         print(f"bench: round {r + 1} of {arguments.rounds}", file=sys.stderr)
         measure_round(results, all_libraries, arguments, pace)
+    if arguments.beside:
+        add_saved(results, arguments.beside)
     several = lambda numbers: ",".join(map(str, numbers))
     command = (f"python3 bench/users.py --build build/release --rounds {arguments.rounds} --iterations "
                f"{several(arguments.iterations)} --ranks {several(arguments.ranks)} --busy "
