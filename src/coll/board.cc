@@ -48,7 +48,9 @@ void PeerWord::throw_lost() const {
   base::fail(MPI_ERR_PROC_ABORTED, "a process of the communicator has failed");
 }
 
-Board::Board(const Comm& comm, std::vector<std::byte*> panels) : rank_(comm.rank()) {
+Board::Board(const Comm& comm, std::vector<std::byte*> panels)
+    : rank_(comm.rank()),
+      shares_cores_(comm.shared->engine.networks().nearest().limits().shares_cores) {
   const PanelShape& shape = comm.shared->panels.shape;
   notes = {.offset = PanelShape::front,
            .stride = shape.note_stride(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "base/copy.h"
 #include "coll/called.h"
 #include "coll/comm.h"
 #include "coll/panels.h"
@@ -132,6 +133,15 @@ class Board {
   [[nodiscard]] bool single_copy() const { return single_copy_; }
   void set_single_copy() { single_copy_ = true; }
   // All ranks combine what one of them wants: that takes less time than that one alone does.
+  // Into a slot, which the others have read last and will read next: past the caches, unless they
+  // share our core, and so its caches.
+  void fill(std::byte* to, const void* from, std::size_t bytes) const {
+    constexpr std::size_t worth_past_caches = 8 << 10;
+    if (bytes >= worth_past_caches && !shares_cores_)
+      base::copy_past_caches(to, from, bytes);
+    else
+      base::copy(to, from, bytes);
+  }
   [[nodiscard]] bool divides_work() const { return divides_work_; }
   void set_divides_work() { divides_work_ = true; }
 
@@ -170,6 +180,7 @@ class Board {
   int rank_;
   bool single_copy_ = false;
   bool divides_work_ = false;
+  const bool shares_cores_;
   std::vector<Peer> peers_;
 };
 

@@ -17,15 +17,6 @@ namespace macadam::coll {
 
 // What the algorithms in shared memory have in common.
 
-// Into a panel, which the others have read last and will read next.
-inline void fill_panel(std::byte* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t worth_past_caches = 8 << 10;
-  if (bytes >= worth_past_caches)
-    base::copy_past_caches(to, from, bytes);
-  else
-    base::copy(to, from, bytes);
-}
-
 // A user's data as a stream of bytes that is read and written in pieces, mostly one after the
 // other.
 class ByteStream {
@@ -34,11 +25,16 @@ class ByteStream {
       : flat_(data.type->contiguous() ? static_cast<std::byte*>(data.address) : nullptr) {
     if (!data.type->contiguous()) walk_.emplace(*data.type, data.address, data.count);
   }
-  // `count` bytes from byte `first` on, out of the user's memory and into it.
+  // `count` bytes from byte `first` on, out of the user's memory, into a panel of the board, and
+  // into the user's memory.
   void read(std::size_t first, std::byte* to, std::size_t count) {
-    if (!walk_) return fill_panel(to, flat_ + first, count);
+    if (!walk_) return base::copy(to, flat_ + first, count);
     walk_->seek(static_cast<MPI_Count>(first));
     walk_->pack(to, count);
+  }
+  void read(const Board& board, std::size_t first, std::byte* to, std::size_t count) {
+    if (!walk_) return board.fill(to, flat_ + first, count);
+    read(first, to, count);
   }
   void write(std::size_t first, const std::byte* from, std::size_t count) {
     if (!walk_) return base::copy(flat_ + first, from, count);

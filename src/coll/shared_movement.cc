@@ -45,7 +45,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
   ByteStream stream(data);
   if (gives) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (bytes <= notes.room) stream.read(0, board.data(notes, root, note), bytes);
+    if (bytes <= notes.room) stream.read(*comm.board, 0, board.data(notes, root, note), bytes);
     board.publish(notes, note, called);
   } else {
     co_await board.written(comm, notes, root, note);
@@ -67,7 +67,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
     const Position at = chunks.position;
     if (gives) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      stream.read(steps.begin(step), board.data(chunks, root, at), steps.units(step));
+      stream.read(*comm.board, steps.begin(step), board.data(chunks, root, at), steps.units(step));
       board.publish(chunks, at, called);
     } else {
       co_await board.written(comm, chunks, root, at);
@@ -90,7 +90,8 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   const bool is_long = bytes > notes.room;
   if (comm.rank() != root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (!is_long) ByteStream(mine).read(0, board.data(notes, comm.rank(), note), bytes);
+    if (!is_long)
+      ByteStream(mine).read(*comm.board, 0, board.data(notes, comm.rank(), note), bytes);
     board.publish_to(root, notes, note, called);
   } else {
     board.await_all(notes, note);
@@ -113,7 +114,8 @@ Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
     const Position at = chunks.position;
     if (comm.rank() != root) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      stream.read(steps.begin(step), board.data(chunks, comm.rank(), at), steps.units(step));
+      stream.read(*comm.board, steps.begin(step), board.data(chunks, comm.rank(), at),
+                  steps.units(step));
       board.publish_to(root, chunks, at, called);
     } else {
       board.await_all(chunks, at);
@@ -130,11 +132,11 @@ Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
 namespace {
 
 // A part of every rank's block, but the root's, one behind the other.
-void write_parts(std::byte* to, const Blocks& all, int n, int root, std::size_t first,
-                 std::size_t count, std::size_t stride) {
+void write_parts(const Board& board, std::byte* to, const Blocks& all, int n, int root,
+                 std::size_t first, std::size_t count, std::size_t stride) {
   for (int rank = 0; rank < n; ++rank)
     if (rank != root)
-      ByteStream(all[rank]).read(first, to + static_cast<std::size_t>(rank) * stride, count);
+      ByteStream(all[rank]).read(board, first, to + static_cast<std::size_t>(rank) * stride, count);
 }
 
 } // namespace
@@ -152,7 +154,7 @@ Task scatter_shared(Comm& comm, Blocks all, Data mine, int root) {
   const bool is_long = bytes * static_cast<std::size_t>(n) > notes.room;
   if (comm.rank() == root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (!is_long) write_parts(board.data(notes, root, note), all, n, root, 0, bytes, bytes);
+    if (!is_long) write_parts(board, board.data(notes, root, note), all, n, root, 0, bytes, bytes);
     board.publish(notes, note, called);
   } else {
     co_await PeerNote(comm, root, note, called);
@@ -176,8 +178,8 @@ Task scatter_chunks(Comm& comm, Called called, Blocks all, Data mine, int root) 
     const Position at = chunks.position;
     if (comm.rank() == root) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      write_parts(board.data(chunks, root, at), all, n, root, steps.begin(step), steps.units(step),
-                  steps.each);
+      write_parts(board, board.data(chunks, root, at), all, n, root, steps.begin(step),
+                  steps.units(step), steps.each);
       board.publish(chunks, at, called);
     } else {
       co_await board.written(comm, chunks, root, at);
@@ -242,7 +244,8 @@ Task allgather_shared(Comm& comm, Blocks all) {
   co_await exchange_shared(
       comm, {Kind::allgather, total}, steps,
       [&](std::uint32_t step, std::byte* to) {
-        if (part(step, mine) > 0) ByteStream(mine).read(step * one, to, part(step, mine));
+        if (part(step, mine) > 0)
+          ByteStream(mine).read(*comm.board, step * one, to, part(step, mine));
       },
       [&](std::uint32_t step, int from, const std::byte* what) {
         const Data block = all[from];
@@ -269,7 +272,8 @@ struct Parts {
   void write(std::uint32_t step, std::byte* to) const {
     for (int rank = 0; rank < comm.size(); ++rank)
       if (rank != comm.rank())
-        ByteStream(out[rank]).read(step * one, to + place(comm.rank(), rank), bytes(step));
+        ByteStream(out[rank]).read(*comm.board, step * one, to + place(comm.rank(), rank),
+                                   bytes(step));
   }
   void read(std::uint32_t step, int from, const std::byte* what) const {
     ByteStream(in[from]).write(step * one, what + place(from, comm.rank()), bytes(step));

@@ -77,8 +77,8 @@ Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data re
     const Pieces of = pieces(step);
     const std::size_t own = in_place ? 0 : begin(of, rank) * size;
     const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
-    fill_panel(to, from, own);
-    fill_panel(to + behind, from + behind, steps.units(step) * size - behind);
+    comm.board->fill(to, from, own);
+    comm.board->fill(to + behind, from + behind, steps.units(step) * size - behind);
     board.publish(chunks, first + step, called);
     return true;
   };
@@ -92,7 +92,7 @@ Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data re
                                        : board.data(chunks, from, first + step) + own * size;
     });
     if (rank == root) return;
-    fill_panel(board.data(chunks, rank, first + step) + own * size, sum, count * size);
+    comm.board->fill(board.data(chunks, rank, first + step) + own * size, sum, count * size);
     if (root == every_rank)
       board.publish_combined(chunks, first + step);
     else
@@ -194,7 +194,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     const std::size_t count = steps.units(step);
     if (writes) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      fill_panel(board.data(chunks, rank, at), element(mine, begin), count * size);
+      comm.board->fill(board.data(chunks, rank, at), element(mine, begin), count * size);
     }
     if (rank != root) {
       board.publish_to(root, chunks, at, called);
@@ -226,7 +226,7 @@ Task allreduce_by_both(Comm& comm, Position note, Called called, Data mine, Data
   co_await flow(
       comm, note, called, steps,
       [&](std::uint32_t step, std::byte* to) {
-        fill_panel(to, element(mine, steps.begin(step)), steps.units(step) * size);
+        comm.board->fill(to, element(mine, steps.begin(step)), steps.units(step) * size);
       },
       [&](std::uint32_t step) {
         const std::size_t begin = steps.begin(step);
@@ -326,8 +326,8 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
         std::size_t begin = 0;
         for (int i = 0; i < n; ++i) {
           if (i != rank)
-            fill_panel(to, element(mine, begin + steps.begin(step)),
-                       steps.units(step, count_of(i)) * size);
+            comm.board->fill(to, element(mine, begin + steps.begin(step)),
+                             steps.units(step, count_of(i)) * size);
           to += steps.each * size;
           begin += count_of(i);
         }

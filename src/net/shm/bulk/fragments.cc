@@ -118,8 +118,10 @@ bool Transport::take_other_chunk(ChunkName& name) {
 
 // Data into a chunk. If all goes one way, the peer reads behind us the chunk before: its core and
 // ours take lines from each other all the time, which past the caches costs up to eight times less.
-void Transport::fill(const Peer& peer, std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (peer.chunks_one_way > most_in_both && bytes >= worth_past_caches)
+// (Processes that share cores have caches in common.)
+void Transport::fill(const Peer& peer, std::byte* to, const std::byte* from,
+                     std::size_t bytes) const {
+  if (peer.chunks_one_way > most_in_both && bytes >= worth_past_caches && !limits_.shares_cores)
     base::copy_past_caches(to, from, bytes);
   else
     base::copy(to, from, bytes);
