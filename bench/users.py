@@ -240,7 +240,8 @@ def main():
     several = lambda numbers: ",".join(map(str, numbers))
     command = (f"python3 bench/users.py --build build/release --rounds {arguments.rounds} --iterations "
                f"{several(arguments.iterations)} --ranks {several(arguments.ranks)} --busy "
-               f"{several(arguments.busy)} --markdown docs/as-users-run.md")
+               f"{several(arguments.busy)}{' --touch' if arguments.touch else ''}"
+               f"{' --beside JSON' if arguments.beside else ''} --markdown docs/as-users-run.md")
     about = about_run(results, all_libraries, arguments.rounds, pace)
     text = page(results, EVERYTHING, all_libraries, about, "Every row, as users run it", command,
                 ["iterations", "busy programs"])

@@ -132,7 +132,6 @@ class Board {
   // write()).
   [[nodiscard]] bool single_copy() const { return single_copy_; }
   void set_single_copy() { single_copy_ = true; }
-  // All ranks combine what one of them wants: that takes less time than that one alone does.
   // Into a slot, which the others have read last and will read next: past the caches, unless they
   // share our core, and so its caches.
   void fill(std::byte* to, const void* from, std::size_t bytes) const {
@@ -142,6 +141,7 @@ class Board {
     else
       base::copy(to, from, bytes);
   }
+  // All ranks combine what one of them wants: that takes less time than that one alone does.
   [[nodiscard]] bool divides_work() const { return divides_work_; }
   void set_divides_work() { divides_work_ = true; }
 

@@ -203,7 +203,7 @@ void rget_accumulate(Process& self, const void* origin, MPI_Count origin_count,
 void fetch_and_op(Process&, const void* origin, void* result, const Type& type, int rank,
                   MPI_Aint displacement, const datatype::Op& op, Window& win) {
   if (rank == MPI_PROC_NULL) return;
-  if (win.rma.fetch_and_op_directly(origin, result, type, rank, displacement, op)) return;
+  if (win.rma.accumulate_directly(origin, result, 1, type, rank, displacement, op)) return;
   const engine::Data into = data_of(result, 1, type);
   win.rma.accumulate(data_of(origin, 1, type), &into, {rank, displacement, 1, &type}, op);
 }

@@ -89,20 +89,6 @@ bool Window::accumulate_directly(const void* origin, void* result, MPI_Count cou
   return true;
 }
 
-bool Window::fetch_and_op_directly(const void* origin, void* result, const Type& type, int rank,
-                                   MPI_Aint displacement, const Op& op) {
-  std::byte* const there = elements_here(type, 1, rank, displacement);
-  if (there == nullptr || !is_atomic_width(type.size()) || !suits(op, type) ||
-      !are_aligned({there}, type.size()))
-    return false;
-  ++counters_.by_atomics;
-  atomically(*targets_.find(rank), [&] {
-    combine_atomically(op, type, there, static_cast<const std::byte*>(origin),
-                       static_cast<std::byte*>(result), 1);
-  });
-  return true;
-}
-
 bool Window::compare_and_swap_directly(const void* origin, const void* compare, void* result,
                                        const Type& type, int rank, MPI_Aint displacement) {
   std::byte* const there = elements_here(type, 1, rank, displacement);

@@ -151,8 +151,6 @@ class Window {
   bool accumulate_directly(const void* origin, void* result, MPI_Count count,
                            const datatype::Type& type, int rank, MPI_Aint displacement,
                            const datatype::Op& op);
-  bool fetch_and_op_directly(const void* origin, void* result, const datatype::Type& type, int rank,
-                             MPI_Aint displacement, const datatype::Op& op);
   bool compare_and_swap_directly(const void* origin, const void* compare, void* result,
                                  const datatype::Type& type, int rank, MPI_Aint displacement);
   // One element of a predefined type: `result` is what was there; `origin` is stored if that equals
