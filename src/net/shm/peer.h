@@ -48,7 +48,7 @@ struct Peer final : engine::Link {
   // Long data, both ways.
   Chunks chunks; // the peer's
   WarmChunks warm;
-  std::uint32_t chunks_one_way = 0; // filled for it since one of its was read here
+  std::uint32_t long_one_way = 0; // chunks and long messages, written since one was read
 
   // Receiving.
   std::byte* ring_memory = nullptr; // the ring we gave, null: none

@@ -309,9 +309,13 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
     base::fail(MPI_ERR_INTERN, "shared memory: a message of {} bytes, at most {} are taken",
                header_bytes + payload_bytes, limits_.message);
   }
-  const MessageBody body{header, header_bytes, payload, payload_bytes};
+  MessageBody body{header, header_bytes, payload, payload_bytes};
   auto& peer = static_cast<Peer&>(link);
   const bool whole = header_bytes + payload_bytes <= longest_inline;
+  if (whole && payload_bytes >= worth_past_caches) {
+    ++peer.long_one_way;
+    body.past_caches = goes_one_way(peer);
+  }
   if (peer.puts_under_way == 0 &&
       (whole ? post(peer, Kind::message, body) : post_fragments(peer, body))) [[likely]]
     return Posted::done;
@@ -386,6 +390,7 @@ unsigned Transport::read_ring(Peer& peer, Sink& sink) {
     if (line->bytes > line_body) {
       if (!peer.channel.holds(*line)) [[unlikely]]
         fail_damaged_line(peer.rank, *line);
+      if (line->bytes >= worth_past_caches) peer.long_one_way = 0;
       fetch_rest(*line);
     }
     if (line->kind == Kind::message) [[likely]] {

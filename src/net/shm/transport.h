@@ -271,6 +271,7 @@ class Transport : public engine::Transport {
   bool take_own_chunk(ChunkName& name);
   bool take_next_chunk(ChunkName& name);
   bool take_other_chunk(ChunkName& name);
+  [[nodiscard]] bool goes_one_way(const Peer& peer) const;
   void fill(const Peer& peer, std::byte* to, const std::byte* from, std::size_t bytes) const;
   void pass_turn() { next_chunk_ = (next_chunk_ + 1) % Chunks::in_turn; }
   [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,

@@ -42,10 +42,11 @@ static_assert([] {
 constexpr std::size_t shortest_of_message = 8 << 10;
 constexpr std::size_t longest_of_message = 32 << 10;
 constexpr std::size_t little = 256;
-// Chunks filled for a peer after which data seem to go one way: more than this process can have
-// filled before it looks for those of others. And the least bytes to write past the caches.
-constexpr std::uint32_t most_in_both = fewest_chunks;
-constexpr std::size_t worth_past_caches = 4 << 10;
+// Chunks and long messages written for a peer after which data seem to go one way: as many of the
+// messages as a ring takes, and more chunks than this process can have filled, before it has to
+// look for those of others.
+constexpr std::uint32_t most_in_both = 128;
+static_assert(most_in_both > fewest_chunks);
 
 } // namespace
 
@@ -77,7 +78,7 @@ bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
     lent_to_[name.chunk] = peer.rank;
     touched_.set(name.chunk);
   }
-  if (taken) ++peer.chunks_one_way;
+  if (taken) ++peer.long_one_way;
   return taken;
 }
 
@@ -116,12 +117,17 @@ bool Transport::take_other_chunk(ChunkName& name) {
   return chunks_.take(name.chunk, own_seat);
 }
 
-// Data into a chunk. If all goes one way, the peer reads behind us the chunk before: its core and
-// ours take lines from each other all the time, which past the caches costs up to eight times less.
+// If all goes one way, the peer reads right behind us what we wrote before: its core and ours take
+// lines from each other all the time, which past the caches costs up to eight times less.
 // (Processes that share cores have caches in common.)
+bool Transport::goes_one_way(const Peer& peer) const {
+  return peer.long_one_way > most_in_both && !limits_.shares_cores;
+}
+
+// Data into a chunk.
 void Transport::fill(const Peer& peer, std::byte* to, const std::byte* from,
                      std::size_t bytes) const {
-  if (peer.chunks_one_way > most_in_both && bytes >= worth_past_caches && !limits_.shares_cores)
+  if (bytes >= worth_past_caches && goes_one_way(peer))
     base::copy_past_caches(to, from, bytes);
   else
     base::copy(to, from, bytes);
@@ -144,7 +150,7 @@ const std::byte* Transport::data_of(const Peer& peer, const Fragment& fragment,
 
 // Its data are copied out: whoever needs a chunk may take it, probably we for an answer.
 void Transport::pass_on(Peer& peer, ChunkName name) {
-  peer.chunks_one_way = 0;
+  peer.long_one_way = 0;
   home_of(peer, name).free(name.chunk);
   if (peer.chunks.chunk_bytes() == chunks_.chunk_bytes()) peer.warm.add(name);
 }

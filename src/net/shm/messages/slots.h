@@ -85,6 +85,9 @@ inline constexpr std::size_t longest_inline = (4 << 10) + longest_header;
 // A payload from this size on is long enough to ask for its lines ahead.
 inline constexpr std::size_t long_payload = 1 << 10;
 
+// The least payload to write past the caches.
+inline constexpr std::size_t worth_past_caches = 2 << 10;
+
 // Bodies of the transport's own messages.
 struct Grant {
   std::uint32_t lines;
@@ -217,6 +220,7 @@ struct MessageBody {
   std::size_t header_bytes = 0;
   const void* payload = nullptr;
   std::size_t payload_bytes = 0;
+  bool past_caches = false; // the payload, if it is worth it: see Transport::goes_one_way()
 };
 
 // A message of the transport itself.
@@ -236,6 +240,8 @@ inline void fill(Line& line, Kind kind, Mark mark, const MessageBody& body) {
   const auto* const from = static_cast<const std::byte*>(body.payload);
   if (body.payload_bytes < long_payload) {
     base::copy(to, from, body.payload_bytes);
+  } else if (body.past_caches) {
+    base::copy_past_caches(to, from, body.payload_bytes);
   } else {
     copy_ahead(to, from, body.payload_bytes);
     base::touched(body.payload_bytes);
