@@ -58,14 +58,16 @@ Board::Board(const Comm& comm, std::vector<std::byte*> panels)
            .room = shape.note_bytes,
            .slots = shape.notes,
            .passed = notes_passed,
-           .awaited = notes_awaited};
+           .awaited = notes_awaited,
+           .in_turn = 0};
   chunks = {.offset = shape.first_chunk(),
             .stride = shape.chunk_stride(),
             .head = chunk_head,
             .room = shape.chunk_bytes,
             .slots = shape.chunks,
             .passed = chunks_passed,
-            .awaited = chunks_awaited};
+            .awaited = chunks_awaited,
+            .in_turn = comm.size() == 2 ? shape.chunks : 0};
   notes.free_end = notes.slots;
   chunks.free_end = chunks.slots;
   for (int rank = 0; rank < comm.size(); ++rank) {

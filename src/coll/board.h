@@ -42,10 +42,14 @@ struct SlotRing {
   std::uint32_t slots; // a power of two
   std::size_t passed;  // offset in a panel of the position that its rank is known to have passed
   std::size_t awaited; // ... and of the position, + 1, that its rank waits for all others to write
+  std::uint32_t in_turn; // 0, or as many as slots: see Board::data()
 
   Position position = 0; // the next that this rank has not passed
   Position free_end = 0; // positions before this one may be written
 };
+
+// How data go in a collective: from some ranks to others, or from all to all.
+enum class Ways : std::uint8_t { one, both };
 
 // Waits until rank `from` has written a word; throws MPI_ERR_PROC_ABORTED if a rank of the team has
 // failed before.
@@ -89,8 +93,12 @@ class Board {
                                     (position & (ring.slots - 1)) * ring.stride);
   }
   [[nodiscard]] static ChunkSlot& chunk(Slot& slot) { return static_cast<ChunkSlot&>(slot); }
+  // What a rank has written at a position. Of two ranks each writes a chunk where it has read the
+  // other's a lap before, by which it has these lines: to take back what the other has read takes
+  // two to five times as long.
   [[nodiscard]] std::byte* data(const SlotRing& ring, int rank, Position position) const {
-    return reinterpret_cast<std::byte*>(&slot(ring, rank, position)) + ring.head;
+    const int home = rank ^ static_cast<int>((position & ring.in_turn) != 0);
+    return reinterpret_cast<std::byte*>(&slot(ring, home, position)) + ring.head;
   }
 
   // Whether this rank may write at a position; if not, make_room() waits for it.
@@ -132,11 +140,12 @@ class Board {
   // write()).
   [[nodiscard]] bool single_copy() const { return single_copy_; }
   void set_single_copy() { single_copy_ = true; }
-  // Into a slot, which the others have read last and will read next: past the caches, unless they
-  // share our core, and so its caches.
-  void fill(std::byte* to, const void* from, std::size_t bytes) const {
+  // Into a slot. What the others have read last and will read next goes past the caches, unless
+  // they share our core, and so its caches.
+  void fill(std::byte* to, const void* from, std::size_t bytes, Ways ways = Ways::one) const {
     constexpr std::size_t worth_past_caches = 8 << 10;
-    if (bytes >= worth_past_caches && !shares_cores_)
+    const bool has_lines = ways == Ways::both && chunks.in_turn != 0; // see data()
+    if (bytes >= worth_past_caches && !shares_cores_ && !has_lines)
       base::copy_past_caches(to, from, bytes);
     else
       base::copy(to, from, bytes);

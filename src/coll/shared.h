@@ -32,8 +32,9 @@ class ByteStream {
     walk_->seek(static_cast<MPI_Count>(first));
     walk_->pack(to, count);
   }
-  void read(const Board& board, std::size_t first, std::byte* to, std::size_t count) {
-    if (!walk_) return board.fill(to, flat_ + first, count);
+  void read(const Board& board, std::size_t first, std::byte* to, std::size_t count,
+            Ways ways = Ways::one) {
+    if (!walk_) return board.fill(to, flat_ + first, count, ways);
     read(first, to, count);
   }
   void write(std::size_t first, const std::byte* from, std::size_t count) {

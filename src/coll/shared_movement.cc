@@ -245,7 +245,7 @@ Task allgather_shared(Comm& comm, Blocks all) {
       comm, {Kind::allgather, total}, steps,
       [&](std::uint32_t step, std::byte* to) {
         if (part(step, mine) > 0)
-          ByteStream(mine).read(*comm.board, step * one, to, part(step, mine));
+          ByteStream(mine).read(*comm.board, step * one, to, part(step, mine), Ways::both);
       },
       [&](std::uint32_t step, int from, const std::byte* what) {
         const Data block = all[from];
@@ -273,7 +273,7 @@ struct Parts {
     for (int rank = 0; rank < comm.size(); ++rank)
       if (rank != comm.rank())
         ByteStream(out[rank]).read(*comm.board, step * one, to + place(comm.rank(), rank),
-                                   bytes(step));
+                                   bytes(step), Ways::both);
   }
   void read(std::uint32_t step, int from, const std::byte* what) const {
     ByteStream(in[from]).write(step * one, what + place(from, comm.rank()), bytes(step));
