@@ -116,10 +116,7 @@ constexpr std::array table = {
     Rule{Kind::allgather, any, all, Algorithm::bruck, few, 0},
     Rule{Kind::allgather, any, all, Algorithm::ring},
 
-    // A block that is too long for a note is in a chunk behind it: two words to wait for, where a
-    // message has one.
-    Rule{Kind::alltoall, 2, 1 << 10, Algorithm::shared, sharing},
-    Rule{Kind::alltoall, 2, 16 << 10, Algorithm::direct, sharing},
+    Rule{Kind::alltoall, 2, all, Algorithm::shared, sharing}, // see Board::data()
     Rule{Kind::alltoall, 64, 128 << 10, Algorithm::shared, sharing},
     Rule{Kind::alltoall, 64, all, Algorithm::single_copy, copying_once},
     Rule{Kind::alltoall, 64, all, Algorithm::shared, sharing},
