@@ -139,26 +139,29 @@ def compile_with(compiler, folder, programs=PROGRAMS):
 class Pace:
     """At what pace the machine goes. The cores of a virtual one may be two threads of one core of its
     host now, and two cores a minute later: a cache line then takes three times as long from one to
-    the other, and so do short messages. Libraries are compared at one pace only."""
+    the other, and so do short messages. Or what else the host does slows down one of them, which is
+    the first rank's where a library binds it there. Libraries are compared at one pace only."""
 
     SAME = 1.4  # times, of two looks at one pace
+    EVEN = 1.2  # times, of the same work on both cores
     ATTEMPTS = 5
 
     def __init__(self, build):
         self.machine = build / "bench" / "machine"
         self.unsteady = 0  # starts of all libraries that found no one pace
+        self.measured = self.uneven = 0  # ... that did; of these with a core slower than the other
 
     def ask_machine(self, *sizes):
-        """What the machine itself needs: for a line from core to core, and to copy so many bytes."""
+        """What the machine itself needs: for a line from core to core, for the same work on each, and
+        to copy so many bytes."""
         return subprocess.run([self.machine, *sizes], check=True, capture_output=True, text=True).stdout
 
     def look(self):
-        return float(self.ask_machine().split()[2])
+        return [float(line.split()[2]) for line in self.ask_machine().splitlines()]
 
     def is_still(self, began):
         """Whether it is still what look() gave then."""
-        now = self.look()
-        return max(began, now) <= self.SAME * min(began, now)
+        return all(max(pair) <= self.SAME * min(pair) for pair in zip(began, self.look()))
 
     def measure(self, results, all_libraries, measure):
         """measure(results, library) of all in turn, at one pace; again if that has changed meanwhile,
@@ -172,6 +175,9 @@ class Pace:
                 if not self.is_still(began):
                     break
             else:
+                _, *cores = began
+                self.measured += 1
+                self.uneven += max(cores) > self.EVEN * min(cores)
                 return results.take(here)
         self.unsteady += 1
         return None

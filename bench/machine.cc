@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the machine itself can do, without any MPI, for the ratios in the tables: the time of one
-// cache line from core to core, and of a memcpy between two mapped buffers.
+// cache line from core to core, of the same work on each of two cores, and of a memcpy between two
+// mapped buffers.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -64,6 +65,22 @@ double one_way_us() {
   return median(times);
 }
 
+// Copies within the nearest cache, on one core while the other does nothing.
+double work_us(unsigned core) {
+  bind_to(core);
+  static char from[8 << 10], to[8 << 10];
+  std::vector<double> times;
+  for (int b = 0; b < 51; ++b) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < 200; ++i) {
+      std::memcpy(to, from, sizeof from);
+      asm volatile("" : : "r"(to) : "memory");
+    }
+    times.push_back(seconds_since(begin) * 1e6);
+  }
+  return median(times);
+}
+
 char* mapped(std::size_t bytes) {
   const int file = memfd_create("bench", 0);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
@@ -96,6 +113,8 @@ double memcpy_us(std::size_t bytes) {
 
 int main(int argc, char** argv) {
   std::printf("cache_line_us 0 %.9g\n", one_way_us());
+  for (const unsigned core : {1U, 0U})
+    std::printf("work_us %u %.9g\n", core, work_us(core));
   for (int i = 1; i < argc; ++i) {
     const long bytes = std::atol(argv[i]);
     std::printf("memcpy_us %ld %.9g\n", bytes, memcpy_us(static_cast<std::size_t>(bytes)));

@@ -156,6 +156,10 @@ def page(results, units, all_libraries, about, title, command, beside=()):
     if about["unsteady"]:
         lines += ["", f"Left out, as the machine changed its pace in each of {Pace.ATTEMPTS} attempts: "
                       f"{about['unsteady']} starts of all libraries."]
+    if about["uneven"]:
+        lines += ["", f"During {about['uneven']} of {about['lines']} starts of all libraries one core took more than "
+                      f"{Pace.EVEN} times as long as the other for the same work: where only some libraries bind "
+                      "their first rank to the faster one, the others look slow."]
     lines += ["", summary(rows), ""]
     lines += table(["what", "ranks", *beside, "ahead", "level", "behind", "ratio", "worst, bytes"],
                    overview(rows))
@@ -167,7 +171,8 @@ def page(results, units, all_libraries, about, title, command, beside=()):
 
 def about_run(results, all_libraries, rounds, pace):
     return {"processor": processor(), "cores": os.cpu_count(), "kernel": platform.release(),
-            "rounds": rounds, "unsteady": pace.unsteady, "versions": versions(results, all_libraries)}
+            "rounds": rounds, "unsteady": pace.unsteady, "uneven": pace.uneven, "lines": pace.measured,
+            "versions": versions(results, all_libraries)}
 
 
 def publish(arguments, results, text, about):
