@@ -65,20 +65,24 @@ double one_way_us() {
   return median(times);
 }
 
+double copy_us(char* to, const char* from, std::size_t bytes, std::size_t repeats) {
+  std::vector<double> times;
+  for (int b = 0; b < 101; ++b) {
+    const auto begin = Clock::now();
+    for (std::size_t i = 0; i < repeats; ++i) {
+      std::memcpy(to, from, bytes);
+      asm volatile("" : : "r"(to) : "memory"); // every copy counts
+    }
+    times.push_back(seconds_since(begin) / static_cast<double>(repeats) * 1e6);
+  }
+  return median(times);
+}
+
 // Copies within the nearest cache, on one core while the other does nothing.
 double work_us(unsigned core) {
   bind_to(core);
   static char from[8 << 10], to[8 << 10];
-  std::vector<double> times;
-  for (int b = 0; b < 51; ++b) {
-    const auto begin = Clock::now();
-    for (int i = 0; i < 200; ++i) {
-      std::memcpy(to, from, sizeof from);
-      asm volatile("" : : "r"(to) : "memory");
-    }
-    times.push_back(seconds_since(begin) * 1e6);
-  }
-  return median(times);
+  return copy_us(to, from, sizeof from, 100);
 }
 
 char* mapped(std::size_t bytes) {
@@ -94,19 +98,11 @@ char* mapped(std::size_t bytes) {
 double memcpy_us(std::size_t bytes) {
   char* const from = mapped(bytes);
   char* const to = mapped(bytes);
-  const auto repeats = std::max<std::size_t>(2, (std::size_t{8} << 20) / bytes);
-  std::vector<double> times;
-  for (int b = 0; b < 101; ++b) {
-    const auto begin = Clock::now();
-    for (std::size_t i = 0; i < repeats; ++i) {
-      std::memcpy(to, from, bytes);
-      asm volatile("" : : "r"(to) : "memory"); // every copy counts
-    }
-    times.push_back(seconds_since(begin) / static_cast<double>(repeats) * 1e6);
-  }
+  const double us =
+      copy_us(to, from, bytes, std::max<std::size_t>(2, (std::size_t{8} << 20) / bytes));
   munmap(from, bytes);
   munmap(to, bytes);
-  return median(times);
+  return us;
 }
 
 } // namespace

@@ -88,6 +88,12 @@ inline auto others(const Comm& comm) {
              [rank = comm.rank(), n = comm.size()](int distance) { return (rank + distance) % n; });
 }
 
+// Which of the parts that rank `from` writes for each other rank, in their order, is for rank `to`.
+// Of two ranks both write the same lines, see Board::data().
+inline std::size_t part_for(int to, int from) {
+  return static_cast<std::size_t>(to < from ? to : to - 1);
+}
+
 // Waits for a rank's note. All ranks must call what this one calls, with as much data.
 class [[nodiscard]] PeerNote : public PeerWord {
  public:

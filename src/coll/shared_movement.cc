@@ -45,7 +45,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
   ByteStream stream(data);
   if (gives) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (bytes <= notes.room) stream.read(*comm.board, 0, board.data(notes, root, note), bytes);
+    if (bytes <= notes.room) stream.read(board, 0, board.data(notes, root, note), bytes);
     board.publish(notes, note, called);
   } else {
     co_await board.written(comm, notes, root, note);
@@ -67,7 +67,7 @@ Task bcast_shared(Comm& comm, Data data, int root) {
     const Position at = chunks.position;
     if (gives) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      stream.read(*comm.board, steps.begin(step), board.data(chunks, root, at), steps.units(step));
+      stream.read(board, steps.begin(step), board.data(chunks, root, at), steps.units(step));
       board.publish(chunks, at, called);
     } else {
       co_await board.written(comm, chunks, root, at);
@@ -90,8 +90,7 @@ Task gather_shared(Comm& comm, Data mine, Blocks all, int root) {
   const bool is_long = bytes > notes.room;
   if (comm.rank() != root) {
     if (!Board::has_room(notes, note)) co_await Board::make_room(comm, notes, note);
-    if (!is_long)
-      ByteStream(mine).read(*comm.board, 0, board.data(notes, comm.rank(), note), bytes);
+    if (!is_long) ByteStream(mine).read(board, 0, board.data(notes, comm.rank(), note), bytes);
     board.publish_to(root, notes, note, called);
   } else {
     board.await_all(notes, note);
@@ -114,8 +113,7 @@ Task gather_chunks(Comm& comm, Called called, Data mine, Blocks all, int root) {
     const Position at = chunks.position;
     if (comm.rank() != root) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      stream.read(*comm.board, steps.begin(step), board.data(chunks, comm.rank(), at),
-                  steps.units(step));
+      stream.read(board, steps.begin(step), board.data(chunks, comm.rank(), at), steps.units(step));
       board.publish_to(root, chunks, at, called);
     } else {
       board.await_all(chunks, at);
@@ -265,18 +263,14 @@ struct Parts {
   [[nodiscard]] std::size_t bytes(std::uint32_t step) const {
     return std::min(one, in[0].bytes() - step * one);
   }
-  // Where the part for `rank` stands in what `from` has written.
-  [[nodiscard]] std::size_t place(int from, int rank) const {
-    return static_cast<std::size_t>(rank < from ? rank : rank - 1) * one;
-  }
   void write(std::uint32_t step, std::byte* to) const {
     for (int rank = 0; rank < comm.size(); ++rank)
       if (rank != comm.rank())
-        ByteStream(out[rank]).read(*comm.board, step * one, to + place(comm.rank(), rank),
+        ByteStream(out[rank]).read(*comm.board, step * one, to + part_for(rank, comm.rank()) * one,
                                    bytes(step), Ways::both);
   }
   void read(std::uint32_t step, int from, const std::byte* what) const {
-    ByteStream(in[from]).write(step * one, what + place(from, comm.rank()), bytes(step));
+    ByteStream(in[from]).write(step * one, what + part_for(comm.rank(), from) * one, bytes(step));
   }
 };
 

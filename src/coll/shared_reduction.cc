@@ -77,8 +77,8 @@ Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data re
     const Pieces of = pieces(step);
     const std::size_t own = in_place ? 0 : begin(of, rank) * size;
     const std::size_t behind = in_place ? 0 : begin(of, rank + 1) * size;
-    comm.board->fill(to, from, own, Ways::both);
-    comm.board->fill(to + behind, from + behind, steps.units(step) * size - behind, Ways::both);
+    board.fill(to, from, own, Ways::both);
+    board.fill(to + behind, from + behind, steps.units(step) * size - behind, Ways::both);
     board.publish(chunks, first + step, called);
     return true;
   };
@@ -92,8 +92,7 @@ Task combine_pieces(Comm& comm, Position note, Called called, Data mine, Data re
                                        : board.data(chunks, from, first + step) + own * size;
     });
     if (rank == root) return;
-    comm.board->fill(board.data(chunks, rank, first + step) + own * size, sum, count * size,
-                     Ways::both);
+    board.fill(board.data(chunks, rank, first + step) + own * size, sum, count * size, Ways::both);
     if (root == every_rank)
       board.publish_combined(chunks, first + step);
     else
@@ -195,7 +194,7 @@ Task reduce_shared(Comm& comm, Data mine, Data result, const datatype::Op& op, i
     const std::size_t count = steps.units(step);
     if (writes) {
       if (!Board::has_room(chunks, at)) co_await Board::make_room(comm, chunks, at);
-      comm.board->fill(board.data(chunks, rank, at), element(mine, begin), count * size);
+      board.fill(board.data(chunks, rank, at), element(mine, begin), count * size);
     }
     if (rank != root) {
       board.publish_to(root, chunks, at, called);
@@ -227,8 +226,7 @@ Task allreduce_by_both(Comm& comm, Position note, Called called, Data mine, Data
   co_await flow(
       comm, note, called, steps,
       [&](std::uint32_t step, std::byte* to) {
-        comm.board->fill(to, element(mine, steps.begin(step)), steps.units(step) * size,
-                         Ways::both);
+        board.fill(to, element(mine, steps.begin(step)), steps.units(step) * size, Ways::both);
       },
       [&](std::uint32_t step) {
         const std::size_t begin = steps.begin(step);
@@ -322,18 +320,16 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
   const bool overlaps = result_at >= element(mine, 0) && result_at < element(mine, 0) + bytes;
   Scratch sums(comm, *mine.type, overlaps ? result.count : 0);
   const Data sum = overlaps ? sums.data() : result;
-  // Of the part for `to` in what `from` has written.
-  const auto place = [&](int from, int to) {
-    return static_cast<std::size_t>(to < from ? to : to - 1) * steps.each * size;
-  };
+  const std::size_t part_bytes = steps.each * size;
   co_await flow(
       comm, note, called, steps,
       [&](std::uint32_t step, std::byte* to) {
         std::size_t begin = 0;
         for (int i = 0; i < n; ++i) {
           if (i != rank)
-            comm.board->fill(to + place(rank, i), element(mine, begin + steps.begin(step)),
-                             steps.units(step, count_of(i)) * size, Ways::both);
+            board.fill(to + part_for(i, rank) * part_bytes,
+                       element(mine, begin + steps.begin(step)),
+                       steps.units(step, count_of(i)) * size, Ways::both);
           begin += count_of(i);
         }
       },
@@ -341,8 +337,9 @@ Task reduce_scatter_shared(Comm& comm, Data mine, Blocks blocks, Data result,
         const std::size_t begin = steps.begin(step);
         const std::size_t count = steps.units(step, static_cast<std::size_t>(result.count));
         fold(op, *mine.type, n, element(sum, begin), count, [&](int from) -> const std::byte* {
-          return from == rank ? element(mine, own_begin + begin)
-                              : board.data(chunks, from, first + step) + place(from, rank);
+          return from == rank
+                     ? element(mine, own_begin + begin)
+                     : board.data(chunks, from, first + step) + part_for(rank, from) * part_bytes;
         });
       });
   if (overlaps) copy(sum, result);

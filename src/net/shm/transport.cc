@@ -312,11 +312,12 @@ Posted Transport::send(engine::Link& link, const void* header, std::size_t heade
   MessageBody body{header, header_bytes, payload, payload_bytes};
   auto& peer = static_cast<Peer&>(link);
   const bool whole = header_bytes + payload_bytes <= longest_inline;
-  const bool counts = whole && payload_bytes >= worth_past_caches; // of others, take_chunk() does
-  body.past_caches = counts && goes_one_way(peer);
+  const bool is_long =
+      whole && payload_bytes >= worth_past_caches; // take_chunk() counts the others
+  body.past_caches = is_long && goes_one_way(peer);
   if (peer.puts_under_way == 0 &&
       (whole ? post(peer, Kind::message, body) : post_fragments(peer, body))) [[likely]] {
-    if (counts) ++peer.long_one_way;
+    if (is_long) ++peer.long_one_way;
     return Posted::done;
   }
   std::atomic_ref(counters_.busy).fetch_add(1, std::memory_order_relaxed);
