@@ -56,9 +56,11 @@ struct Steps {
     constexpr std::size_t parts = 4;
     return {total, std::clamp((total + parts - 1) / parts, std::min(least, most), most)};
   }
-  // Where all ranks write and read, none has time to be ahead: as few steps as can be.
+  // Where all ranks write and read, none has time to be ahead: as few steps as can be. But two of
+  // what fills more than half a chunk, which take as long, and leave half of the pages untouched.
   static Steps both_ways(std::size_t total, std::size_t most) {
-    const std::size_t count = (total + most - 1) / most;
+    const std::size_t fewest = total > most / 2 ? 2 : 1;
+    const std::size_t count = total > 0 ? std::max(fewest, (total + most - 1) / most) : 0;
     return {total, count > 0 ? (total + count - 1) / count : 0};
   }
   [[nodiscard]] std::size_t begin(std::uint32_t step) const { return std::min(total, step * each); }

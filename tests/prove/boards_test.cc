@@ -418,13 +418,14 @@ void expect_right(const std::vector<Program>& programs) {
   EXPECT_GT(tally.states, 100u);
 }
 
-// Counts of what goes in a note, and in so many chunks.
+// Counts of what goes in a note, in half a chunk, and in so many chunks.
 constexpr int is_short = 4;
+constexpr int is_long = 24;
 int long_count(Kind kind, int ranks, int chunks) {
   const bool in_parts =
       kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter;
   const int most = static_cast<int>(small.chunk_bytes) / 4;
-  return (chunks - 1) * (in_parts ? most / ranks / 16 * 16 : most) + (in_parts ? 12 : 40);
+  return (chunks - 1) * (in_parts ? most / ranks / 16 * 16 : most) + (in_parts ? 12 : is_long);
 }
 
 constexpr std::array all_kinds = {Kind::bcast,    Kind::reduce,        Kind::allreduce,
@@ -508,8 +509,9 @@ TEST(BoardsInEveryOrder, OtherWays) {
 TEST(BoardsInEveryOrder, Outstanding) {
   using enum Step::What;
   std::vector<Program> programs;
-  for (const Call& first : {Call{Kind::bcast, 4}, Call{Kind::allreduce, 4}, Call{Kind::bcast, 40}})
-    for (const Call& second : {Call{Kind::bcast, 4, 1}, Call{Kind::allgather, 40}})
+  for (const Call& first :
+       {Call{Kind::bcast, 4}, Call{Kind::allreduce, 4}, Call{Kind::bcast, is_long}})
+    for (const Call& second : {Call{Kind::bcast, 4, 1}, Call{Kind::allgather, is_long}})
       programs.push_back({{first, second, {}},
                           {{{start, 0}, {start, 1}, {blocking, 2}, {await, 0}, {await, 1}},
                            {{start, 0}, {start, 1}, {await, 1}, {blocking, 2}, {await, 0}}}});
@@ -524,7 +526,7 @@ TEST(BoardsInEveryOrder, ThreeSleepers) {
     if (call.count <= is_short && (call.count == 0 || has_root(call.kind)))
       programs.push_back(sleeping(3, {call}));
   for (const int root : {0, 1})
-    programs.push_back(by_other_ways(sleeping(2, {{Kind::reduce, 40, root}})));
+    programs.push_back(by_other_ways(sleeping(2, {{Kind::reduce, is_long, root}})));
   expect_right(programs);
 }
 
@@ -571,13 +573,14 @@ TEST_F(BoardMutants, SlotThatIsWrittenTooEarlyIsFound) {
   expect_found(Mutant::board_one_late, blocking(2, std::vector<Call>(6, {Kind::bcast, is_short})));
 }
 TEST_F(BoardMutants, ChunkThatIsReadTooEarlyIsFound) {
-  expect_found(Mutant::board_unwritten, blocking(2, {{Kind::allgather, 40}}));
+  expect_found(Mutant::board_unwritten, blocking(2, {{Kind::allgather, is_long}}));
 }
 TEST_F(BoardMutants, BlocksThatAreNotCopiedYetAreFound) {
-  expect_found(Mutant::single_copy_unawaited, by_other_ways(blocking(2, {{Kind::gather, 40}})));
+  expect_found(Mutant::single_copy_unawaited,
+               by_other_ways(blocking(2, {{Kind::gather, is_long}})));
 }
 TEST_F(BoardMutants, RootThatNobodyWakesIsFound) {
-  expect_found(Mutant::board_reader_asleep, by_other_ways(sleeping(2, {{Kind::reduce, 40}})));
+  expect_found(Mutant::board_reader_asleep, by_other_ways(sleeping(2, {{Kind::reduce, is_long}})));
 }
 TEST_F(BoardMutants, SleeperThatNobodyWakesIsFound) {
   expect_found(Mutant::board_awaited_once,

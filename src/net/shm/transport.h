@@ -266,14 +266,13 @@ class Transport : public engine::Transport {
   [[nodiscard]] ChunkPlan plan_chunks(std::uint64_t offset) const;
   [[nodiscard]] const Chunks& home_of(const Peer& peer, ChunkName name) const;
   enum class For : std::uint8_t { message, put, put_ahead };
-  bool take_chunk(Peer& peer, ChunkName& name, For use);
-  bool take_in_turn(const Peer& peer, ChunkName& name);
+  bool take_chunk(Peer& peer, ChunkName& name, For use, std::size_t needed);
+  bool take_in_turn(const Peer& peer, std::size_t needed, ChunkName& name);
   bool take_own_chunk(ChunkName& name);
-  bool take_next_chunk(ChunkName& name);
+  bool take_next_chunk(ChunkTurn& turn, std::size_t needed, ChunkName& name);
   bool take_other_chunk(ChunkName& name);
   [[nodiscard]] bool goes_one_way(const Peer& peer) const;
   void fill(const Peer& peer, std::byte* to, const std::byte* from, std::size_t bytes) const;
-  void pass_turn() { next_chunk_ = (next_chunk_ + 1) % Chunks::in_turn; }
   [[nodiscard]] const std::byte* data_of(const Peer& peer, const Fragment& fragment,
                                          std::uint64_t before) const;
   void pass_on(Peer& peer, ChunkName name);
@@ -351,8 +350,8 @@ class Transport : public engine::Transport {
   Chunks chunks_;
   std::bitset<Chunks::most> touched_;           // of them: those that were used
   std::array<Rank, Chunks::most> lent_to_ = {}; // whom we sent data through them last
-  std::uint32_t next_chunk_ = 0;                // of ours, the next in turn
-  std::uint32_t other_chunk_ = Chunks::in_turn; // and of the others
+  ChunkTurn turn_{0, Chunks::in_turn};
+  ChunkTurn others_{Chunks::in_turn, chunk_plan_.count};
   Heap heap_{segment_};
   std::optional<Heap> shared_heap_; // takes its place when the segment is shared later
   PeerTable peers_;

@@ -55,6 +55,44 @@ TEST(Chunks, ThreadsThatTakeThemNeverMeetInOne) {
   EXPECT_EQ(met, 0);
 }
 
+// The chunk that a turn gives for a message that fills so many, or -1.
+int take(ChunkTurn& turn, const Chunks& chunks, std::size_t needed = 1) {
+  std::uint32_t chunk = 0;
+  return turn.take(chunks, 0, needed, chunk) ? static_cast<int>(chunk) : -1;
+}
+
+TEST(ChunkTurn, GetsLongerOnlyIfTheNextIsNotFree) {
+  const Mapping memory(extent);
+  const Chunks chunks(memory.base(), plan);
+  ChunkTurn turn(2, 5);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(take(turn, chunks), 2);
+    chunks.free(2);
+  }
+  EXPECT_EQ(take(turn, chunks), 2);
+  EXPECT_EQ(take(turn, chunks), 3);
+  EXPECT_EQ(take(turn, chunks), 4);
+  EXPECT_EQ(take(turn, chunks), -1); // the end
+  chunks.free(3);
+  EXPECT_EQ(take(turn, chunks), -1); // it is not the next
+  chunks.free(2);
+  EXPECT_EQ(take(turn, chunks), 2);
+  EXPECT_EQ(take(turn, chunks), 3);
+}
+
+TEST(ChunkTurn, IsAsLongAsAMessage) {
+  const Mapping memory(extent);
+  const Chunks chunks(memory.base(), plan);
+  ChunkTurn turn(0, 4);
+  std::vector<int> taken;
+  for (int i = 0; i < 8; ++i) {
+    taken.push_back(take(turn, chunks, 9));
+    ASSERT_GE(taken.back(), 0);
+    chunks.free(static_cast<std::uint32_t>(taken.back()));
+  }
+  EXPECT_EQ(taken, (std::vector{1, 2, 3, 0, 1, 2, 3, 0}));
+}
+
 std::vector<int> take_all(WarmChunks& warm) {
   std::vector<int> order;
   ChunkName name;

@@ -32,7 +32,7 @@ std::vector<std::uint32_t> words_of(std::uint32_t number, std::size_t count) {
   std::vector<std::uint32_t> words(count + 1);
   words[0] = number;
   for (std::size_t i = 0; i < count; ++i)
-    words[i + 1] = static_cast<std::uint32_t>(i % 7) + number / 3;
+    words[i + 1] = CircularBuffer::stamp_of_lap(i % 7 + number / 3);
   return words;
 }
 
@@ -53,6 +53,16 @@ TEST(Slots, SizesInLines) {
   EXPECT_EQ(lines_for(52 + 64), 2u);
   EXPECT_EQ(lines_for(52 + 65), 3u);
   EXPECT_EQ(lines_for(20 + 8), 1u); // an eager header and eight bytes
+}
+
+TEST(Slots, NoStampIsThatOfALineWithout) {
+  const CircularBuffer buffer(nullptr, 8);
+  for (const std::uint64_t lap :
+       {0ULL, 1ULL, (1ULL << 31) - 1, 1ULL << 31, (1ULL << 32) - 1, 1ULL << 32})
+    for (const std::uint64_t line : {0ULL, 7ULL}) {
+      EXPECT_NE(buffer.stamp(8 * lap + line), 0u);
+      EXPECT_NE(buffer.stamp(8 * lap + line), buffer.stamp(8 * (lap + 1) + line));
+    }
 }
 
 TEST(Slots, CopySmallCopiesExactlyAllBytes) {

@@ -132,6 +132,53 @@ TEST(PairChannel, WithoutAMailboxThereAreRings) {
   }
 }
 
+// By rings alone, so that both write at the same time.
+void talk(Pair& pair, std::uint32_t exchanges) {
+  auto& [first, second] = pair.ends;
+  for (std::uint32_t i = 0; i < exchanges; ++i) {
+    EXPECT_EQ(say(first, i), Written::to_ring);
+    EXPECT_EQ(say(second, i), Written::to_ring);
+    EXPECT_EQ(hear(second), static_cast<int>(i));
+    EXPECT_EQ(hear(first), static_cast<int>(i));
+  }
+}
+
+TEST(PairChannel, ATalkKeepsToFewLines) {
+  Pair pair;
+  pair.ends[0].mailbox = pair.ends[1].mailbox = {};
+  talk(pair, 100);
+  const CircularBuffer buffer(pair.to[0].of, lines);
+  for (const Ring& ring : pair.to)
+    for (std::uint64_t i = lines_at_once(buffer) + 2; i < lines; ++i)
+      EXPECT_EQ(ring.of[i].stamp, 0u) << "line " << i;
+}
+
+// How many messages of one line find room while nobody reads.
+std::uint64_t burst(PairChannel& end) {
+  std::uint64_t written = 0;
+  while (say(end, 0) != Written::nothing)
+    ++written;
+  return written;
+}
+
+TEST(PairChannel, ABurstHasTheWholeRing) {
+  for (std::uint32_t exchanges = 1; exchanges < 20; ++exchanges) {
+    SCOPED_TRACE(std::to_string(exchanges) + " exchanges");
+    Pair pair;
+    auto& [first, second] = pair.ends;
+    first.mailbox = second.mailbox = {};
+    talk(pair, exchanges);
+    // Some of it before the second has read that the ring begins anew.
+    const std::uint64_t at_once = lines_at_once(CircularBuffer(pair.to[0].of, lines));
+    std::uint64_t written = burst(first);
+    EXPECT_GE(written, at_once - 1); // one is left empty
+    while (hear(second) >= 0)
+      --written;
+    EXPECT_EQ(written, 0u);
+    EXPECT_GE(burst(first), lines - 2 * at_once);
+  }
+}
+
 TEST(PairChannel, RandomExchangesKeepTheirOrder) {
   std::uint64_t by_mailbox = 0, by_ring = 0, refused = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {

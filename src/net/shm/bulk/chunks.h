@@ -30,8 +30,8 @@ struct ChunkPlan {
 class Chunks {
  public:
   static constexpr std::uint32_t most = 32;
-  // Those that are taken in turn, less than any process has; the others are for when they are out,
-  // and for what is put ahead.
+  // Those of the first turn, less than any process has; the others are for when they are out, and
+  // for what is put ahead.
   static constexpr std::uint32_t in_turn = 6;
 
   Chunks() = default;
@@ -72,6 +72,37 @@ class Chunks {
   std::byte* words_ = nullptr;
   std::byte* data_ = nullptr;
   ChunkPlan plan_;
+};
+
+// Chunks of a process, from one number to another, that are taken in turn. The first touch of a
+// page takes longer than all copies through it: so the turn gets longer only when the next chunk is
+// not free, or would hold what the same message has just brought.
+class ChunkTurn {
+ public:
+  ChunkTurn(std::uint32_t first, std::uint32_t end)
+      : first_(first), end_(end), used_end_(first + 1), next_(first) {}
+
+  // Takes the next for `holder`, or one that was never used, for a message that fills `needed`;
+  // false if neither is to be had: `chunk` is then the next.
+  [[nodiscard]] bool take(const Chunks& chunks, std::uint32_t holder, std::size_t needed,
+                          std::uint32_t& chunk) {
+    chunk = next_;
+    const bool is_long_enough = needed <= used_end_ - first_ || used_end_ == end_;
+    if (is_long_enough && chunks.take(chunk, holder)) {
+      pass();
+      return true;
+    }
+    if (used_end_ == end_) return false;
+    chunk = used_end_++;
+    return chunks.take(chunk, holder);
+  }
+  void pass() { next_ = next_ + 1 < used_end_ ? next_ + 1 : first_; }
+
+ private:
+  std::uint32_t first_;
+  std::uint32_t end_;
+  std::uint32_t used_end_; // behind those that were ever taken
+  std::uint32_t next_;
 };
 
 // Names a chunk within a pair of processes.

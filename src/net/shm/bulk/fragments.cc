@@ -63,15 +63,15 @@ const Chunks& Transport::home_of(const Peer& peer, ChunkName name) const {
   return name.ours ? chunks_ : peer.chunks;
 }
 
-// A chunk for data to the peer; false if none was found. Those that its data warmed are best.
-// A put ahead may keep its chunk for long: it leaves those that are taken in turn to others, and
-// looks at a second one, as the first may be kept as long.
-bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
+// A chunk for data to the peer, of which there are so many; false if none was found. Those that its
+// data warmed are best. A put ahead may keep its chunk for long: it leaves those that are taken in
+// turn to others, and looks at a second one, as the first may be kept as long.
+bool Transport::take_chunk(Peer& peer, ChunkName& name, For use, std::size_t needed) {
   bool taken = false;
   while (!taken && use != For::put_ahead && peer.warm.take(name))
     taken = home_of(peer, name).take(name.chunk, name.ours ? own_seat : peer.seat);
   if (!taken)
-    taken = use == For::put       ? take_in_turn(peer, name)
+    taken = use == For::put       ? take_in_turn(peer, needed, name)
             : use == For::message ? take_own_chunk(name)
                                   : take_other_chunk(name) || take_other_chunk(name);
   if (taken && name.ours) {
@@ -83,38 +83,37 @@ bool Transport::take_chunk(Peer& peer, ChunkName& name, For use) {
 }
 
 // Ours in turn, because the one that was taken first is freed first, and to look at the others'
-// words would slow down those who free them: a few of them, as a page that is touched for the first
-// time costs more than all copies of it. If the next is not free, one of the others is looked at,
-// another one each time. If that is not free either, the turn goes on: the next may be with a
+// words would slow down those who free them. If the next is not free, one of the others is looked
+// at, another one each time. If that is not free either, the turn goes on: the next may be with a
 // process that does not read.
 bool Transport::take_own_chunk(ChunkName& name) {
-  if (take_next_chunk(name) || take_other_chunk(name)) return true;
-  pass_turn();
+  if (take_next_chunk(turn_, 1, name) || take_other_chunk(name)) return true;
+  turn_.pass();
   return false;
 }
 
 // For a put: if the peer itself still has the next in turn, it will soon free it, and no other page
 // is touched. Those that others have are passed over.
-bool Transport::take_in_turn(const Peer& peer, ChunkName& name) {
+bool Transport::take_in_turn(const Peer& peer, std::size_t needed, ChunkName& name) {
   for (std::uint32_t looks = 0; looks < Chunks::in_turn; ++looks) {
-    if (take_next_chunk(name)) return true;
+    if (take_next_chunk(turn_, needed, name)) return true;
     if (lent_to_[name.chunk] == peer.rank) return false;
-    pass_turn();
+    turn_.pass();
   }
   return take_other_chunk(name);
 }
 
-bool Transport::take_next_chunk(ChunkName& name) {
-  name = {static_cast<std::uint8_t>(next_chunk_), true};
-  if (!chunks_.take(name.chunk, own_seat)) return false;
-  pass_turn();
-  return true;
+bool Transport::take_other_chunk(ChunkName& name) {
+  if (take_next_chunk(others_, 1, name)) return true;
+  others_.pass();
+  return false;
 }
 
-bool Transport::take_other_chunk(ChunkName& name) {
-  name = {static_cast<std::uint8_t>(other_chunk_), true};
-  other_chunk_ = other_chunk_ + 1 < chunks_.count() ? other_chunk_ + 1 : Chunks::in_turn;
-  return chunks_.take(name.chunk, own_seat);
+bool Transport::take_next_chunk(ChunkTurn& turn, std::size_t needed, ChunkName& name) {
+  std::uint32_t chunk = 0;
+  const bool taken = turn.take(chunks_, own_seat, needed, chunk);
+  name = {static_cast<std::uint8_t>(chunk), true};
+  return taken;
 }
 
 // If all goes one way, the peer reads right behind us what we wrote before: its core and ours take
@@ -175,7 +174,7 @@ bool Transport::post_fragments(Peer& peer, const MessageBody& message) {
   const std::size_t each = std::clamp(all / 4, shortest_of_message, longest_of_message);
   ChunkName name;
   if (in_fragments && !peer.channel.out.has_room_for(all / each + 1)) return false;
-  if (!take_chunk(peer, name, For::message)) return false;
+  if (!take_chunk(peer, name, For::message, 1)) return false;
   Fragment fragment{.all = all, .left = all, .bytes = 0, .chunk = name.chunk, .senders = name.ours};
   std::byte* to = home_of(peer, name).data(name.chunk);
   base::copy(to, message.header, message.header_bytes);
@@ -238,7 +237,7 @@ bool Transport::post_put_fragment(Stream& stream, For use) {
   const bool is_tail = is_one_chunk(peer, stream.bytes);
   if (is_tail && !peer.channel.out.has_room_for(most_in_tail)) return false;
   ChunkName name;
-  if (!take_chunk(peer, name, use)) return false;
+  if (!take_chunk(peer, name, use, stream.all / longest_fragment)) return false;
   std::byte* to = home_of(peer, name).data(name.chunk);
   const std::size_t tail = is_tail ? stream.bytes : 0;
   do {

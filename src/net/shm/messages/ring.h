@@ -19,6 +19,13 @@ constexpr std::size_t ring_bytes(std::uint64_t lines) {
   return sizeof(RingControl) + lines * line_bytes;
 }
 
+// A receiver gives lines back this many at a time, and a sender whose receiver has read them begins
+// the ring anew: so processes that talk in turn keep to few lines, which stay in their caches, and
+// a burst has the whole ring.
+constexpr std::uint64_t lines_at_once(const CircularBuffer& ring) {
+  return ring.size / 8;
+}
+
 class RingWriter {
  public:
   RingWriter() = default;
@@ -30,7 +37,8 @@ class RingWriter {
   // the message before.
   bool write(Kind kind, Mark mark, const MessageBody& body, bool in_a_row = true) {
     const std::uint32_t lines = lines_for(body.header_bytes + body.payload_bytes);
-    const std::uint64_t gap = buffer_.gap(tail_, lines);
+    const std::uint64_t gap =
+        !in_a_row && may_begin_anew(lines) ? buffer_.left(tail_) : buffer_.gap(tail_, lines);
     if (!has_room(gap + lines)) [[unlikely]]
       return false;
     if (gap > 0) [[unlikely]] {
@@ -72,6 +80,17 @@ class RingWriter {
     return tail_ + lines < head_ + buffer_.size;
   }
 
+  // Whether the receiver has given back so many lines of this lap that there is room for the next
+  // message and, nearly, for lines_at_once(), even if it reads nothing for long.
+  bool may_begin_anew(std::uint64_t lines) {
+    const std::uint64_t begin = tail_ - buffer_.index(tail_);
+    const std::uint64_t enough = begin + lines_at_once(buffer_);
+    if (tail_ < enough) [[likely]]
+      return false;
+    head_ = control_->head.load(std::memory_order_acquire);
+    return head_ >= enough && head_ > begin + lines;
+  }
+
   // The receiver polls the line behind this message next. What we once wrote there must not pass
   // for a stamp.
   void publish(std::uint64_t lines) {
@@ -108,7 +127,7 @@ class RingReader {
 
   void pop() {
     position_ += buffer_.lines_of(position_, buffer_.at(position_));
-    if (position_ - given_back_ >= buffer_.size / 4) give_back();
+    if (position_ - given_back_ >= lines_at_once(buffer_)) give_back();
   }
 
   // Tells the sender how far its lines are free again; pop() does it now and then.

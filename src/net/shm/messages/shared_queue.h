@@ -229,7 +229,7 @@ class SharedQueueReader {
     // writes.
     for (; unstamped < end; ++unstamped) {
       std::uint32_t& word = buffer_.at(unstamped).stamp;
-      if (word == buffer_.stamp(unstamped) + 1) [[unlikely]]
+      if (word == buffer_.stamp(unstamped + buffer_.size)) [[unlikely]]
         word = 0;
     }
     position_ = end;

@@ -184,13 +184,20 @@ struct CircularBuffer {
       : lines(static_cast<Line*>(memory)), size(count),
         shift(static_cast<unsigned>(__builtin_ctzll(count))) {}
 
-  [[nodiscard]] Line& at(std::uint64_t position) const { return lines[position & (size - 1)]; }
+  [[nodiscard]] Line& at(std::uint64_t position) const { return lines[index(position)]; }
+  [[nodiscard]] std::uint64_t index(std::uint64_t position) const { return position & (size - 1); }
+  // Lines from there to the end of the buffer.
+  [[nodiscard]] std::uint64_t left(std::uint64_t position) const { return size - index(position); }
 
   // A line holds the first line of a message if it is stamped with the lap of its position. Inner
   // lines of long messages hold whatever the user sent: writer (ring) or reader (queue) see to it
   // that a line never bears by chance the stamp that it will be polled for.
   [[nodiscard]] std::uint32_t stamp(std::uint64_t position) const {
-    return static_cast<std::uint32_t>(position >> shift) + 1;
+    return stamp_of_lap(position >> shift);
+  }
+  // Never 0, which stands in lines that bear none.
+  [[nodiscard]] static constexpr std::uint32_t stamp_of_lap(std::uint64_t lap) {
+    return static_cast<std::uint32_t>(lap) | 1U << 31;
   }
   [[nodiscard]] bool stamped(std::uint64_t position) const {
     return std::atomic_ref(at(position).stamp).load(std::memory_order_acquire) == stamp(position);
@@ -201,15 +208,15 @@ struct CircularBuffer {
 
   // Lines to leave out so that `count` lines from there on are consecutive in memory.
   [[nodiscard]] std::uint64_t gap(std::uint64_t position, std::uint32_t count) const {
-    const std::uint64_t left = size - (position & (size - 1));
-    return count <= left ? 0 : left;
+    const std::uint64_t rest = left(position);
+    return count <= rest ? 0 : rest;
   }
   // Whether what a line says of its message's length can be.
   [[nodiscard]] bool holds(std::uint64_t position, const Line& line) const {
     return line.bytes <= longest_inline && gap(position, lines_for(line.bytes)) == 0;
   }
   [[nodiscard]] std::uint64_t lines_of(std::uint64_t position, const Line& line) const {
-    if (line.kind == Kind::pad) return size - (position & (size - 1));
+    if (line.kind == Kind::pad) return left(position);
     return lines_for(line.bytes);
   }
 };
