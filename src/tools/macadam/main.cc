@@ -89,6 +89,12 @@ CLI::App* add_model(CLI::App& app, ModelQuestion& question) {
       ->add_flag("--measure", question.measure,
                  "The adapter of this machine, and what its driver holds")
       ->excludes(driver);
+  model
+      ->add_option(
+          "--libfabric", question.peers,
+          "Over libfabric instead: what its provider (FI_PROVIDER) holds, measured with so "
+          "many processes of this machine")
+      ->check(CLI::Range(2, 1000));
   model->add_flag("--json", question.json, "For programs");
   return model;
 }

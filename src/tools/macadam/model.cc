@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/macadam/model.h"
 
+#include "net/ofi/measure.h"
 #include "net/rdma/ibverbs/device.h"
 #include "net/rdma/measure.h"
 #include "net/rdma/model.h"
@@ -75,7 +76,50 @@ net::rdma::model::Driver measure_driver(net::rdma::Device& device, base::Setting
                                    shape(base::ReceiveMode::credit));
 }
 
+namespace {
+
+// Over libfabric, where the provider says nothing of its memory: it is measured.
+std::string page_of_peers(const ModelQuestion& question, const base::Settings& settings) {
+  const net::ofi::Wish wish{.one_machine = true, .interface = settings.net_interface, .source = {}};
+  const net::ofi::PeerMemory found = net::ofi::measure_peer_memory(wish, question.peers);
+  const auto route = static_cast<double>(net::ofi::route_bytes());
+  std::vector<double> bytes;
+  for (const std::size_t ranks : question.ranks) {
+    const auto others = static_cast<double>(std::max<std::size_t>(ranks, 1) - 1);
+    const double talked = others > 0 ? found.first + (others - 1) * (found.known + found.next) : 0;
+    bytes.push_back(found.endpoint + talked + others * route);
+  }
+  if (question.json) {
+    const nlohmann::json json = {{"provider", found.provider},
+                                 {"endpoint", found.endpoint},
+                                 {"known", found.known},
+                                 {"first", found.first},
+                                 {"next", found.next},
+                                 {"files", found.files},
+                                 {"route", route},
+                                 {"ranks", question.ranks},
+                                 {"bytes", bytes}};
+    return json.dump(2) + "\n";
+  }
+  std::string page = fmt::format(
+      "MB that a process holds for libfabric and all others, with whom it has talked, over {}\n"
+      "{:>10}{:>14}\n",
+      found.provider, "ranks", "MB");
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    page += fmt::format("{:>10}{:>14.3f}\n", question.ranks[i], bytes[i] * 1e-6);
+  page += fmt::format(
+      "measured with {} processes, bytes: the endpoint {:.0f}; a peer whose address is known "
+      "{:.0f}, "
+      "{:.0f} of our own; the first with whom it has talked {:.0f} and {:.2g} open files, each of "
+      "the others {:.0f}\n",
+      question.peers, found.endpoint, found.known, route, found.first, found.files, found.next);
+  return page;
+}
+
+} // namespace
+
 std::string model_page(ModelQuestion question, base::Settings settings) {
+  if (question.peers > 0) return page_of_peers(question, settings);
   if (question.measure) {
     const std::unique_ptr<net::rdma::Device> device =
         net::rdma::ibverbs::open_device(settings.rdma_device);

@@ -26,12 +26,13 @@ struct ModelQuestion {
                                      .inline_bytes = 220};
   std::string driver;   // what its driver holds, as --measure tells; empty: as tuned, or estimated
   bool measure = false; // the adapter of this machine instead, and what its driver holds
+  int peers = 0;        // over libfabric: measured with so many; 0: over verbs
   bool json = false;
 };
 
 // `macadam model`: the bytes that the RDMA transport of one process holds when it is connected to
 // all others, for each number of ranks and each way to receive (Sur et al., Figure 9). Throws
-// base::Error for settings that no adapter could follow.
+// base::Error for settings that no adapter could follow. Over libfabric, what its provider holds.
 std::string model_page(ModelQuestion question, base::Settings settings);
 
 // What the driver of this device holds, for queues as these settings have them.
