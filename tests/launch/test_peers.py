@@ -31,7 +31,8 @@ class Peers(LaunchTest):
         each = statistics.median(after - before for before, after in itertools.pairwise(resident[1:]))
         self.assertAlmostEqual((model["bytes"][1] - model["bytes"][0]) / (RANKS - 2) / each, 1, delta=0.3)
         # Of all that a process has little is not the provider's.
-        self.assertAlmostEqual(model["bytes"][1] / resident[-1], 1, delta=0.2)
+        # (A pool of the provider that has grown a step more is a fifth of it.)
+        self.assertAlmostEqual(model["bytes"][1] / resident[-1], 1, delta=0.3)
         self.assertEqual(model["files"], 1)
 
     def test_the_page_says_the_same(self):

@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace macadam::net::ofi {
@@ -208,16 +209,20 @@ PeerMemory measure_peer_memory(const Wish& wish, int peers) {
     }
   };
   const Use with_addresses;
-  talk(0);
-  const Use with_one;
-  for (std::size_t i = 1; i < others.size(); ++i)
+  Use with_all = with_addresses;
+  std::vector<double> grown;
+  for (std::size_t i = 0; i < others.size(); ++i) {
     talk(i);
-  const Use with_all;
+    const Use before = std::exchange(with_all, Use());
+    grown.push_back(with_all.bytes - before.bytes);
+  }
+  const auto middle = grown.begin() + static_cast<std::ptrdiff_t>(grown.size() / 2);
+  std::nth_element(grown.begin(), middle, grown.end());
   return {.provider = talker.fabric().name(),
           .endpoint = with_address.bytes - nothing.bytes,
           .known = (with_addresses.bytes - with_address.bytes) / (peers - 1),
-          .first = with_one.bytes - with_addresses.bytes,
-          .next = (with_all.bytes - with_one.bytes) / (peers - 1),
+          .talked = *middle,
+          .pools = with_all.bytes - with_addresses.bytes - peers * *middle,
           .files = (with_all.files - with_addresses.files) / peers};
 }
 

@@ -12,8 +12,8 @@ struct PeerMemory {
   std::string provider; // "net on lo 127.0.0.1"
   double endpoint = 0;  // of the endpoint, all that was loaded for it, and the first address
   double known = 0;     // ... more for each other peer whose address it has
-  double first = 0;     // ... more for the first with which it exchanges messages
-  double next = 0;      // ... and for each of the others, on average
+  double talked = 0;    // ... more for each with which it has exchanged messages, the median
+  double pools = 0;     // ... more for all together: what grows in long steps
   double files = 0;     // open ones for such a peer
 };
 

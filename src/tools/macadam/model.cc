@@ -86,15 +86,15 @@ std::string page_of_peers(const ModelQuestion& question, const base::Settings& s
   std::vector<double> bytes;
   for (const std::size_t ranks : question.ranks) {
     const auto others = static_cast<double>(std::max<std::size_t>(ranks, 1) - 1);
-    const double talked = others > 0 ? found.first + (others - 1) * (found.known + found.next) : 0;
-    bytes.push_back(found.endpoint + talked + others * route);
+    const double pools = others > 0 ? found.pools : 0;
+    bytes.push_back(found.endpoint + pools + others * (found.known + found.talked + route));
   }
   if (question.json) {
     const nlohmann::json json = {{"provider", found.provider},
                                  {"endpoint", found.endpoint},
                                  {"known", found.known},
-                                 {"first", found.first},
-                                 {"next", found.next},
+                                 {"talked", found.talked},
+                                 {"pools", found.pools},
                                  {"files", found.files},
                                  {"route", route},
                                  {"ranks", question.ranks},
@@ -107,12 +107,13 @@ std::string page_of_peers(const ModelQuestion& question, const base::Settings& s
       found.provider, "ranks", "MB");
   for (std::size_t i = 0; i < bytes.size(); ++i)
     page += fmt::format("{:>10}{:>14.3f}\n", question.ranks[i], bytes[i] * 1e-6);
-  page += fmt::format(
-      "measured with {} processes, bytes: the endpoint {:.0f}; a peer whose address is known "
-      "{:.0f}, "
-      "{:.0f} of our own; the first with whom it has talked {:.0f} and {:.2g} open files, each of "
-      "the others {:.0f}\n",
-      question.peers, found.endpoint, found.known, route, found.first, found.files, found.next);
+  page += fmt::format("measured with {} processes, bytes: the endpoint {:.0f}; a peer whose "
+                      "address is known {:.0f}, "
+                      "{:.0f} of our own; one with whom it has talked {:.0f} more and {:.2g} open "
+                      "files; pools, for "
+                      "all together, {:.0f}\n",
+                      question.peers, found.endpoint, found.known, route, found.talked, found.files,
+                      found.pools);
   return page;
 }
 
