@@ -73,14 +73,16 @@ class Talker {
     }
   };
 
-  void check_time() const {
-    if (std::chrono::steady_clock::now() > end_)
+  using Clock = std::chrono::steady_clock;
+  void check_time(Clock::time_point begin) const {
+    if (Clock::now() > begin + patience)
       base::fail(MPI_ERR_OTHER,
                  "libfabric: two processes of this machine exchange no messages by {}",
                  fabric_.name());
   }
   template <class Post>
   void until(Post post) {
+    const Clock::time_point begin = Clock::now();
     for (;;) {
       const ssize_t result = post();
       if (result == 0) return;
@@ -88,11 +90,12 @@ class Talker {
         base::fail(MPI_ERR_OTHER, "libfabric: {} takes no message: {}", fabric_.name(),
                    fabric_.text_of(result));
       poll();
-      check_time();
+      check_time(begin);
     }
   }
   void wait_for(const fi_context2& context) {
-    for (done_ = nullptr; done_ != &context; check_time())
+    const Clock::time_point begin = Clock::now();
+    for (done_ = nullptr; done_ != &context; check_time(begin))
       poll();
   }
   void poll() {
@@ -106,14 +109,15 @@ class Talker {
   Fabric fabric_;
   Side out_, in_;
   const void* done_ = nullptr; // what has completed last
-  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + patience;
 };
 
 // Two processes tell each other their addresses.
 struct Line {
-  explicit Line(int fd) : end(fd) {
-    const timeval limit{std::chrono::duration_cast<std::chrono::seconds>(patience).count(), 0};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  explicit Line(int fd) : end(fd) {}
+  // Else it waits for its turn, or until the other ends.
+  void limit_patience() const {
+    const timeval limit{patience.count(), 0};
+    setsockopt(end.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   void tell(const wire::Endpoint& address) const {
     if (::send(end.get(), &address, sizeof address, MSG_NOSIGNAL) != sizeof address) fail();
@@ -140,8 +144,8 @@ struct Line {
       talker.receive();
       talker.send(to);
     }
-    static_cast<void>(line.hear()); // the end
-  } catch (...) {                   // the other hears nothing, and says so
+    static_cast<void>(line.hear()); // that the other ends
+  } catch (...) {                   // or hears nothing of this one, and says so
   }
   _exit(0);
 }
@@ -153,7 +157,7 @@ class Peer {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
       base::fail(MPI_ERR_OTHER, "no socket: {}", std::strerror(errno));
-    line.emplace(ends[0]);
+    line.emplace(ends[0]).limit_patience();
     const Line its(ends[1]);
     const pid_t parent = getpid();
     process_ = fork();

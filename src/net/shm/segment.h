@@ -23,7 +23,7 @@ inline constexpr std::size_t line_bytes = 64;
 // What stands at the start of every segment. Words that different processes write, or that one
 // writes often and another polls, have a cache line of their own.
 struct SegmentHeader {
-  static constexpr std::uint64_t magic_value = 0x4d6163'73686d35; // "Mac" "shm5"
+  static constexpr std::uint64_t magic_value = 0x4d6163'73686d36; // "Mac" "shm6"
 
   std::uint64_t magic = 0;
   std::uint64_t front_bytes = 0;   // of the extent that this begins

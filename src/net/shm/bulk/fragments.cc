@@ -30,7 +30,7 @@ constexpr std::size_t fragment_of(std::size_t left) {
 }
 // Fragments in a tail, at most.
 constexpr std::uint64_t most_in_tail = 8;
-static_assert(most_in_tail + 1 < fewest_lines); // each takes a line
+static_assert(most_in_tail + 1 < lines_at_once(fewest_lines)); // each takes a line
 static_assert([] {
   std::uint64_t fragments = 0;
   for (std::size_t left = longest_fragment - 3; left > 0; ++fragments) // one of the worst

@@ -22,8 +22,8 @@ constexpr std::size_t ring_bytes(std::uint64_t lines) {
 // A receiver gives lines back this many at a time, and a sender whose receiver has read them begins
 // the ring anew: so processes that talk in turn keep to few lines, which stay in their caches, and
 // a burst has the whole ring.
-constexpr std::uint64_t lines_at_once(const CircularBuffer& ring) {
-  return ring.size / 8;
+constexpr std::uint64_t lines_at_once(std::uint64_t size) {
+  return size / 8;
 }
 
 class RingWriter {
@@ -84,7 +84,7 @@ class RingWriter {
   // message and, nearly, for lines_at_once(), even if it reads nothing for long.
   bool may_begin_anew(std::uint64_t lines) {
     const std::uint64_t begin = tail_ - buffer_.index(tail_);
-    const std::uint64_t enough = begin + lines_at_once(buffer_);
+    const std::uint64_t enough = begin + lines_at_once(buffer_.size);
     if (tail_ < enough) [[likely]]
       return false;
     head_ = control_->head.load(std::memory_order_acquire);
@@ -127,7 +127,7 @@ class RingReader {
 
   void pop() {
     position_ += buffer_.lines_of(position_, buffer_.at(position_));
-    if (position_ - given_back_ >= lines_at_once(buffer_)) give_back();
+    if (position_ - given_back_ >= lines_at_once(buffer_.size)) give_back();
   }
 
   // Tells the sender how far its lines are free again; pop() does it now and then.
