@@ -40,6 +40,12 @@ class Peers(LaunchTest):
         self.assertRegex(page, r"^MB that .* over \S+ on lo 127\.0\.0\.1\n +ranks +MB\n"
                                r" +1 +[\d.]+\n +2 +[\d.]+\n +64 +[\d.]+\nmeasured with 2 processes, bytes: ")
 
+    def test_nothing_is_left(self):
+        self.environment["FI_PROVIDER"] = "shm"  # which has files
+        before = set(os.listdir("/dev/shm"))
+        self.assertIn(" over shm ", self.model("--libfabric", 3, "-n", 4))
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+
     def test_mistakes(self):
         result = self.mpiexec("model", "--libfabric", 1, launcher=MACADAM)
         self.assertIn("--libfabric: Value 1 not in range 2 to 1000", result.stderr)

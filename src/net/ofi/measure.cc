@@ -127,6 +127,11 @@ struct Line {
     if (::recv(end.get(), &address, sizeof address, 0) != sizeof address) fail();
     return address;
   }
+  void await_end() const {
+    std::byte nothing;
+    while (::recv(end.get(), &nothing, sizeof nothing, 0) > 0) {
+    }
+  }
   [[noreturn]] static void fail() {
     base::fail(MPI_ERR_OTHER, "libfabric: a process that was to be a peer has ended at once");
   }
@@ -144,13 +149,14 @@ struct Line {
       talker.receive();
       talker.send(to);
     }
-    static_cast<void>(line.hear()); // that the other ends
-  } catch (...) {                   // or hears nothing of this one, and says so
+    line.await_end();
+    alarm(patience.count()); // closing takes no longer
+  } catch (...) {            // the other hears nothing more, and says so
   }
   _exit(0);
 }
 
-// A process more, which ends with this object, or with this process.
+// A process more. It is killed with this object, or with this process, unless end() comes before.
 class Peer {
  public:
   explicit Peer(const Wish& wish) {
@@ -174,6 +180,12 @@ class Peer {
     if (process_ < 0) return;
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
+  }
+  // It closes its endpoint: what some providers keep in files would stay. (To close our end of the
+  // line would tell it nothing: the processes that were started later have it too.)
+  void end() {
+    shutdown(line->end.get(), SHUT_RDWR);
+    waitpid(std::exchange(process_, -1), nullptr, 0);
   }
 
   std::optional<Line> line;
@@ -220,6 +232,8 @@ PeerMemory measure_peer_memory(const Wish& wish, int peers) {
     const Use before = std::exchange(with_all, Use());
     grown.push_back(with_all.bytes - before.bytes);
   }
+  for (const auto& other : others)
+    other->end();
   const auto middle = grown.begin() + static_cast<std::ptrdiff_t>(grown.size() / 2);
   std::nth_element(grown.begin(), middle, grown.end());
   return {.provider = talker.fabric().name(),
